@@ -1,0 +1,101 @@
+"""threadline: a durable session store for LLM agents.
+
+An append-only log per conversation, and every view of it a pure fold. The whole public API stands on this screen; each
+name is imported when it is first used, so that `import threadline` costs nothing."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from threadline.aio import AsyncSession as AsyncSession
+    from threadline.aio import AsyncStore as AsyncStore
+    from threadline.aio import aopen as aopen
+    from threadline.backends.backend import Problem as Problem
+    from threadline.core.compaction import Plan as Plan
+    from threadline.core.entries import Entry as Entry
+    from threadline.core.reading import View as View
+    from threadline.errors import Closed as Closed
+    from threadline.errors import Conflict as Conflict
+    from threadline.errors import Damaged as Damaged
+    from threadline.errors import InvalidArgument as InvalidArgument
+    from threadline.errors import InvalidMessage as InvalidMessage
+    from threadline.errors import KeyReused as KeyReused
+    from threadline.errors import NotActive as NotActive
+    from threadline.errors import NotFound as NotFound
+    from threadline.errors import NothingToCompact as NothingToCompact
+    from threadline.errors import NotThreadline as NotThreadline
+    from threadline.errors import NotVisible as NotVisible
+    from threadline.errors import ReadOnly as ReadOnly
+    from threadline.errors import Stale as Stale
+    from threadline.errors import StoreBusy as StoreBusy
+    from threadline.errors import StoreFailed as StoreFailed
+    from threadline.errors import StoreFull as StoreFull
+    from threadline.errors import ThreadlineError as ThreadlineError
+    from threadline.errors import TooNew as TooNew
+    from threadline.errors import Uncertain as Uncertain
+    from threadline.messages import Media as Media
+    from threadline.messages import Message as Message
+    from threadline.messages import Other as Other
+    from threadline.messages import Part as Part
+    from threadline.messages import Reasoning as Reasoning
+    from threadline.messages import Text as Text
+    from threadline.messages import ToolCall as ToolCall
+    from threadline.messages import ToolResult as ToolResult
+    from threadline.session import Batch as Batch
+    from threadline.session import PendingCall as PendingCall
+    from threadline.session import Session as Session
+    from threadline.session import SessionInfo as SessionInfo
+    from threadline.store import Page as Page
+    from threadline.store import Store as Store
+    from threadline.store import VerifyReport as VerifyReport
+    from threadline.store import open as open
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "threadline.store": ("Page", "Store", "VerifyReport", "open"),
+    "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo"),
+    "threadline.aio": ("AsyncSession", "AsyncStore", "aopen"),
+    "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
+    "threadline.core.entries": ("Entry",),
+    "threadline.core.reading": ("View",),
+    "threadline.core.compaction": ("Plan",),
+    "threadline.backends.backend": ("Problem",),
+    "threadline.errors": (
+        "Closed",
+        "Conflict",
+        "Damaged",
+        "InvalidArgument",
+        "InvalidMessage",
+        "KeyReused",
+        "NotActive",
+        "NotFound",
+        "NotThreadline",
+        "NotVisible",
+        "NothingToCompact",
+        "ReadOnly",
+        "Stale",
+        "StoreBusy",
+        "StoreFailed",
+        "StoreFull",
+        "ThreadlineError",
+        "TooNew",
+        "Uncertain",
+    ),
+}
+_HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
+
+__all__ = sorted(_HOME_OF)  # noqa: PLE0605
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME_OF:
+        raise AttributeError(f"module 'threadline' has no attribute {name!r}")
+    value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

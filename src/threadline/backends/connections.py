@@ -1,0 +1,158 @@
+"""Connections to one SQLite file: their settings, a pool of them, and what happens to them in a forked child."""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import apsw
+
+from threadline.errors import Closed
+
+BUSY_TIMEOUT_MS = 30_000  # only foreign programs can make us wait: our own writers queue elsewhere
+CHECKPOINT_PAGES = 1_000  # 4 MB of WAL: small enough to read quickly, large enough to sync rarely
+
+SETTINGS: tuple[tuple[str, Any], ...] = (
+    ("wal_autocheckpoint", 0),  # checkpoints are ours, under the writers' lock
+    ("journal_size_limit", 64 * 1024 * 1024),  # a WAL that a slow reader let grow is cut back afterwards
+    ("fullfsync", 1),  # macOS: fsync alone does not reach the platter there
+    ("checkpoint_fullfsync", 1),
+    ("trusted_schema", 0),  # a schema that somebody tampered with calls no functions
+    ("cell_size_check", 1),  # damage is found when it is read, not when it spreads
+    ("mmap_size", 0),  # an I/O error is an error, not a SIGBUS
+    ("temp_store", "MEMORY"),  # nothing of a conversation in temporary files
+)
+
+DURABILITY = {
+    "full": "FULL",  # a turn costs cents and minutes; losing it costs trust
+    "relaxed": "NORMAL",  # a crash of the process loses nothing, a power cut the last moments
+}
+
+
+def connect(path: str, flags: int, vfs: str | None, synchronous: str) -> apsw.Connection:
+    connection = apsw.Connection(path, flags=flags, vfs=vfs)
+    connection.set_busy_timeout(BUSY_TIMEOUT_MS)
+    for name, value in SETTINGS:
+        connection.pragma(name, value)
+    connection.pragma("synchronous", synchronous)
+    connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # close() checkpoints, under the lock
+    return connection
+
+
+class Pool:
+    """As many connections as are needed at once, or exactly one for a store in memory.
+
+    While the process forks, no connection is in use: a child must not inherit SQLite's own locks half-way."""
+
+    def __init__(
+        self, make: Callable[[], apsw.Connection], *, single: bool, in_child: Callable[[], None]
+    ) -> None:
+        self._make = make
+        self._single = single
+        self._in_child = in_child
+        self._renew()
+        _pools.add(self)
+
+    def _renew(self) -> None:
+        self._free = threading.Condition(threading.Lock())
+        self._idle: list[apsw.Connection] = []
+        self._taken = 0
+        self._closed = False
+
+    def take(self) -> apsw.Connection:
+        with self._free:
+            while self._single and self._taken and not self._closed:
+                self._free.wait()
+            if self._closed:
+                raise Closed
+            self._taken += 1
+            if self._idle:
+                return self._idle.pop()
+        try:
+            return self._make()
+        except BaseException:
+            self.drop(None)
+            raise
+
+    def give(self, connection: apsw.Connection) -> None:
+        with self._free:
+            self._taken -= 1
+            self._idle.append(connection)
+            self._free.notify_all()
+
+    def drop(self, connection: apsw.Connection | None) -> None:
+        """Instead of give: this connection is not to be trusted any more."""
+        with self._free:
+            self._taken -= 1
+            self._free.notify_all()
+        if connection is not None:
+            connection.close(True)
+
+    def close(self) -> list[apsw.Connection]:
+        """Take no more, wait for those that are out, and hand over all connections to be closed."""
+        with self._free:
+            self._closed = True
+            self._free.notify_all()
+            while self._taken:
+                self._free.wait()
+            idle, self._idle = self._idle, []
+            return idle
+
+    # -- fork ------------------------------------------------------------------------------------------
+
+    def before_fork(self) -> None:
+        self._free.acquire()
+        self._free.wait_for(lambda: not self._taken, timeout=FORK_WAIT_S)
+
+    def after_fork_in_parent(self) -> None:
+        self._free.release()
+
+    def after_fork_in_child(self) -> None:
+        """The child opens connections of its own. The inherited ones are kept, unused, for ever: closing them would
+        touch the parent's files. A store in memory was copied with the process, and goes on."""
+        idle, closed = self._idle, self._closed
+        self._renew()
+        self._closed = closed
+        if self._single:
+            self._idle = idle
+        else:
+            _abandoned.extend(idle)
+        self._in_child()
+
+
+FORK_WAIT_S = 10.0
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+_abandoned: list[apsw.Connection] = []
+_forking: list[Pool] = []
+_fork_turn = threading.Lock()
+
+
+def _before_fork() -> None:
+    _fork_turn.acquire()
+    _forking[:] = list(_pools)
+    for pool in _forking:
+        pool.before_fork()
+
+
+def _after_fork_in_parent() -> None:
+    for pool in _forking:
+        pool.after_fork_in_parent()
+    _forking.clear()
+    _fork_turn.release()
+
+
+def _after_fork_in_child() -> None:
+    for pool in _forking:
+        pool.after_fork_in_child()
+    _forking.clear()
+    _fork_turn.release()
+
+
+os.register_at_fork(
+    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
+)

@@ -1,0 +1,117 @@
+-- threadline on SQLite, schema version 1.
+--
+-- A session is an append-only log of entries. Nothing in `entry` is ever changed: compactions, rewinds and all the rest
+-- are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
+-- as it is right after the entry. So the view of any past moment is one lookup, and an append reads only `head`.
+--
+-- The life of a session: a row in `session` (what is said of it), one in `head` (what every append moves on), one in
+-- `log`, and one in `share` that says "entries 1 and up lie in that log". Appends insert into `entry` and update
+-- `head`; a call with an idempotency key also leaves a row in `key`. A fork is a new session whose `share` rows name
+-- the ancestors' logs up to the fork point and its own log after it: nothing is copied, and however deep forks go,
+-- one join finds an entry. A log outlives its session while somebody shares it.
+--
+-- Text that callers choose (ids, keys, paths) is kept as UTF-8 bytes in BLOB columns, so that every string that
+-- Python can hold is stored, compared and returned exactly. Times are microseconds since 1970, UTC.
+-- `seal` is a short digest over the other columns of its row: a flipped bit does not pass for data.
+
+CREATE TABLE log (
+    log         INTEGER PRIMARY KEY,
+    salt        BLOB NOT NULL            -- where the chain of a log without ancestors begins
+) STRICT;
+
+CREATE TABLE session (
+    session     INTEGER PRIMARY KEY,
+    namespace   BLOB    NOT NULL,
+    id          BLOB    NOT NULL,
+    key         BLOB,
+    created_at  INTEGER NOT NULL,
+    cwd         BLOB,
+    agent       BLOB,
+    origin      INTEGER,                 -- the session that it was forked from
+    about       BLOB    NOT NULL,        -- title, tags, meta and so on, as JSON
+    seal        BLOB    NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX session_by_id      ON session (namespace, id);
+CREATE UNIQUE INDEX session_by_key     ON session (namespace, key) WHERE key IS NOT NULL;
+CREATE        INDEX session_by_created ON session (namespace, created_at);
+CREATE        INDEX session_by_cwd     ON session (namespace, cwd)   WHERE cwd IS NOT NULL;
+CREATE        INDEX session_by_agent   ON session (namespace, agent) WHERE agent IS NOT NULL;
+CREATE        INDEX session_by_origin  ON session (origin)           WHERE origin IS NOT NULL;
+
+CREATE TABLE tag (
+    namespace   BLOB    NOT NULL,
+    tag         BLOB    NOT NULL,
+    session     INTEGER NOT NULL,
+    PRIMARY KEY (namespace, tag, session)
+) STRICT, WITHOUT ROWID;
+
+-- Narrow, because every append writes it; the one index is what listings walk.
+CREATE TABLE head (
+    session     INTEGER PRIMARY KEY,
+    namespace   BLOB    NOT NULL,
+    log         INTEGER NOT NULL,        -- its own log, where appends go
+    status      INTEGER NOT NULL,        -- 0 active, 1 archived, 2 trashed
+    opened      INTEGER NOT NULL,        -- 0 until there are opening words, 1 by the assistant, 2 by the user
+    updated_at  INTEGER NOT NULL,
+    head        INTEGER NOT NULL,
+    chain       BLOB    NOT NULL,
+    view        INTEGER NOT NULL,
+    shown       INTEGER NOT NULL,
+    total       INTEGER NOT NULL,
+    open        INTEGER NOT NULL,
+    asked       INTEGER NOT NULL,
+    pending     INTEGER NOT NULL,
+    messages    INTEGER NOT NULL,
+    tokens      INTEGER NOT NULL,
+    seal        BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX head_by_updated ON head (namespace, updated_at);
+
+-- Entries `first` to `last` of the session lie in `log`. Its own log comes last and has no end.
+CREATE TABLE share (
+    session     INTEGER NOT NULL,
+    first       INTEGER NOT NULL,
+    last        INTEGER NOT NULL,
+    log         INTEGER NOT NULL,
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (session, first)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX share_by_log ON share (log);
+
+-- A rowid table: WITHOUT ROWID would cost four times the body at 1 KB. The large columns come last, so that looking at
+-- the small ones never follows a body through its pages.
+CREATE TABLE entry (
+    entry       INTEGER PRIMARY KEY,
+    log         INTEGER NOT NULL,
+    seq         INTEGER NOT NULL,
+    kind        TEXT    NOT NULL,
+    at          INTEGER NOT NULL,
+    tokens      INTEGER NOT NULL,
+    voice       INTEGER NOT NULL,        -- 0 silent, 1 other, 2 user, 3 assistant: who speaks to the model
+    view        INTEGER NOT NULL,        -- the last structural entry so far
+    shown       INTEGER NOT NULL,        -- visible entries so far
+    total       INTEGER NOT NULL,        -- and their tokens
+    open        INTEGER NOT NULL,        -- the entry with the top of the stack of open calls
+    asked       INTEGER NOT NULL,        -- the user's entry that nothing has answered
+    digest      BLOB    NOT NULL,        -- of kind, at, tokens, key, usage and body
+    chain       BLOB    NOT NULL,        -- H(chain of seq - 1, seq, digest)
+    key         BLOB,
+    usage       BLOB,                    -- JSON
+    calls       BLOB,                    -- the node of the stack of open calls, where this entry changed it
+    body        BLOB    NOT NULL,        -- JSON
+    UNIQUE (log, seq)
+) STRICT;
+
+-- An idempotency key names a whole call: `count` entries from `seq` on, whose content had that identity.
+CREATE TABLE key (
+    log         INTEGER NOT NULL,
+    key         BLOB    NOT NULL,
+    seq         INTEGER NOT NULL,
+    count       INTEGER NOT NULL,
+    identity    BLOB    NOT NULL,
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (log, key)
+) STRICT, WITHOUT ROWID;

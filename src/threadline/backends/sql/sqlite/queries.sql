@@ -1,0 +1,172 @@
+-- Every statement that threadline runs on SQLite, by name. Values are always bound.
+
+-- head: what an append needs to know
+SELECT namespace, log, status, opened, updated_at,
+       head, chain, view, shown, total, open, asked, pending, messages, tokens
+FROM   head
+WHERE  session = ?
+
+-- insert_entry: one line of the log
+INSERT INTO entry (log, seq, kind, at, tokens, voice, view, shown, total, open, asked,
+                   digest, chain, key, usage, calls, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- move_head: after the entries of a write
+UPDATE head
+SET    opened = ?, updated_at = ?,
+       head = ?, chain = ?, view = ?, shown = ?, total = ?, open = ?, asked = ?, pending = ?, messages = ?, tokens = ?,
+       seal = ?
+WHERE  session = ?
+
+-- set_status: a change that is not an entry
+UPDATE head
+SET    status = ?, updated_at = ?, seal = ?
+WHERE  session = ?
+
+-- row: one entry
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
+FROM   entry
+WHERE  log = ? AND seq = ?
+
+-- shown: how many visible entries there are up to one
+SELECT shown FROM entry WHERE log = ? AND seq = ?
+
+-- rows: a page of entries
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
+FROM   entry
+WHERE  log = ? AND seq BETWEEN ? AND ?
+ORDER BY seq
+LIMIT  ?
+
+-- rows_reverse: a page of entries, latest first
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
+FROM   entry
+WHERE  log = ? AND seq BETWEEN ? AND ?
+ORDER BY seq DESC
+LIMIT  ?
+
+-- insert_log: where the entries of a new session go
+INSERT INTO log (salt) VALUES (?)
+
+-- salt: where a chain begins
+SELECT salt FROM log WHERE log = ?
+
+-- insert_session: what is said of a new session
+INSERT INTO session (namespace, id, key, created_at, cwd, agent, origin, about, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- insert_head: its hot half
+INSERT INTO head (session, namespace, log, status, opened, updated_at,
+                  head, chain, view, shown, total, open, asked, pending, messages, tokens, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- insert_share: a stretch of a log that a session reads
+INSERT INTO share (session, first, last, log, seal) VALUES (?, ?, ?, ?, ?)
+
+-- lineage: where a session's entries lie
+SELECT log, first, last FROM share WHERE session = ? ORDER BY first
+
+-- by_id: a session by its id
+SELECT session, id, key FROM session WHERE namespace = ? AND id = ?
+
+-- by_key: a session by its key
+SELECT session, id, key FROM session WHERE namespace = ? AND key = ?
+
+-- forks: the sessions that were forked from one
+SELECT session, id, key FROM session WHERE origin = ? ORDER BY session
+
+-- about: what is said of a session
+SELECT namespace, id, key, created_at, origin, about FROM session WHERE session = ?
+
+-- set_about: what is said of a session, anew
+UPDATE session SET cwd = ?, agent = ?, about = ?, seal = ? WHERE session = ?
+
+-- insert_tag: found by listings
+INSERT INTO tag (namespace, tag, session) VALUES (?, ?, ?)
+
+-- delete_tag: no longer found by it
+DELETE FROM tag WHERE namespace = ? AND tag = ? AND session = ?
+
+-- insert_key: what an idempotency key stands for
+INSERT INTO key (log, key, seq, count, identity, seal) VALUES (?, ?, ?, ?, ?, ?)
+
+-- find_key: the call of a key, in the own log or in what is shared
+SELECT key.seq, key.count, key.identity
+FROM   share
+JOIN   key ON key.log = share.log AND key.key = ?
+          AND key.seq >= share.first AND key.seq + key.count - 1 <= share.last
+WHERE  share.session = ?
+
+-- record: a session as it is now
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   session s
+JOIN   head h ON h.session = s.session
+WHERE  s.session = ?
+
+-- list_by_updated: a page of sessions, the latest change first
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   head h INDEXED BY head_by_updated
+CROSS JOIN session s ON s.session = h.session
+WHERE  h.namespace = :namespace
+AND    (h.updated_at, h.session) < (:at, :number)
+AND    (:status  IS NULL OR h.status = :status)
+AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0) = :waiting)
+AND    (:before  IS NULL OR h.updated_at < :before)
+AND    (:cwd     IS NULL OR s.cwd = :cwd)
+AND    (:agent   IS NULL OR s.agent = :agent)
+AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
+AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
+                                    WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
+ORDER BY h.updated_at DESC, h.session DESC
+LIMIT  :limit
+
+-- list_by_created: a page of sessions, the youngest first
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   session s INDEXED BY session_by_created
+CROSS JOIN head h ON h.session = s.session
+WHERE  s.namespace = :namespace
+AND    (s.created_at, s.session) < (:at, :number)
+AND    (:status  IS NULL OR h.status = :status)
+AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0) = :waiting)
+AND    (:before  IS NULL OR h.updated_at < :before)
+AND    (:cwd     IS NULL OR s.cwd = :cwd)
+AND    (:agent   IS NULL OR s.agent = :agent)
+AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
+AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
+                                    WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
+ORDER BY s.created_at DESC, s.session DESC
+LIMIT  :limit
+
+-- list_few: the same of a few sessions that an index found; the caller sorts and cuts
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   json_each(:numbers) few
+CROSS JOIN session s ON s.session = few.value
+CROSS JOIN head h ON h.session = s.session
+WHERE  s.namespace = :namespace
+AND    (CASE :order WHEN 'created' THEN s.created_at ELSE h.updated_at END, s.session) < (:at, :number)
+AND    (:status  IS NULL OR h.status = :status)
+AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0) = :waiting)
+AND    (:before  IS NULL OR h.updated_at < :before)
+AND    (:cwd     IS NULL OR s.cwd = :cwd)
+AND    (:agent   IS NULL OR s.agent = :agent)
+AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
+AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
+                                    WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
+ORDER BY CASE :order WHEN 'created' THEN s.created_at ELSE h.updated_at END DESC, s.session DESC
+LIMIT  :limit
+
+-- few_by_cwd: the sessions of a folder, if they are few
+SELECT session FROM session WHERE namespace = :namespace AND cwd = :cwd LIMIT :few
+
+-- few_by_agent: the sessions of an agent, if they are few
+SELECT session FROM session WHERE namespace = :namespace AND agent = :agent LIMIT :few
+
+-- few_by_tag: the sessions of a tag, if they are few
+SELECT session FROM tag WHERE namespace = :namespace AND tag = :tag LIMIT :few
+
+-- few_by_prefix: the sessions whose key begins so, if they are few
+SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few

@@ -1,0 +1,97 @@
+"""The audit: the fold run once more over a bare log, compared with all that is stored of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from threadline.core.digest import SIZE
+from threadline.core.entries import OTHER, SILENT, STRUCTURAL, Row, content, voice_of
+from threadline.core.fold import State, after, draft_of, state_at
+from threadline.core.ops import Clear, Expand, Rewind
+from threadline.core.view import Log, Spans, replaced, spans_at, stored_spans
+from threadline.errors import ThreadlineError
+
+Finding = tuple[int, str]  # the entry, and what is wrong with it
+
+
+class Audit:
+    """Walks a log from `state` to entry `last`. Iterating gives findings; afterwards `state` is what the head must be."""
+
+    def __init__(self, log: Log, state: State, last: int) -> None:
+        self.state = state
+        self.entries = 0
+        self._log = log
+        self._last = last
+
+    def __iter__(self) -> Iterator[Finding]:
+        for row in self._log.rows(self.state.head + 1, self._last):
+            yield from self._gap(row.seq)
+            yield from self._entry(row)
+            self.entries += 1
+        yield from self._gap(self._last + 1)
+
+    def _gap(self, seq: int) -> Iterator[Finding]:
+        """What is missing before entry `seq`; the walk goes on from what is stored after the gap."""
+        if self.state.head + 1 == seq:
+            return
+        for lost in range(self.state.head + 1, seq):
+            yield lost, "the entry is missing"
+        self.state = self.state._replace(head=seq - 1, chain=b"")
+
+    def _entry(self, row: Row) -> Iterator[Finding]:
+        whole = self.state.chain != b""
+        try:
+            row.check(None)
+            found = list(self._compare(row)) if whole else []
+        except (ThreadlineError, ValueError, KeyError, TypeError, AssertionError) as error:
+            found = [(row.seq, f"unreadable: {error}")]
+        if found or not whole:
+            self.state = self._stored_state(row)
+        yield from found
+
+    def _compare(self, row: Row) -> Iterator[Finding]:
+        """Fold this entry anew and name every column that says otherwise."""
+        if row.voice != _voice(row):
+            yield row.seq, "the stored voice is not that of the message"
+        if row.kind in STRUCTURAL and _view_after(self._log, row) != stored_spans(row, "view"):
+            yield row.seq, "the stored view is not the fold of the log"
+        state, expected = after(self.state, draft_of(row), self._log)
+        for name, stored, folded in zip(Row._fields, row, expected, strict=True):
+            if stored != folded:
+                yield row.seq, f"the stored {name} is not the fold of the log"
+        self.state = state
+
+    def _stored_state(self, row: Row) -> State:
+        """After damage: go on from what is stored, so that one bad entry is one finding."""
+        try:
+            return state_at(self._log, row.seq, bytes(SIZE))
+        except (ThreadlineError, ValueError, KeyError, TypeError, AssertionError):
+            return self.state._replace(head=row.seq, chain=b"")
+
+
+def _voice(row: Row) -> int:
+    if row.kind == "compaction":
+        return OTHER
+    message, _ = content(row)
+    return SILENT if message is None else voice_of(message)
+
+
+def _view_after(log: Log, row: Row) -> Spans | None:
+    """What the view must be after a structural entry, from what the entry asks for and the log before it."""
+    _, data = content(row)
+    assert data is not None
+    seq = row.seq
+    before = State(seq - 1, b"", 0, 0, 0, 0, 0, 0, 0, 0)
+    match row.kind:
+        case "compaction":
+            return replaced(spans_at(log, seq - 1), stored_spans(row, "covers"), ((seq, seq),))
+        case "replacement":
+            first = seq - data["count"]
+            return replaced(spans_at(log, first - 1), stored_spans(row, "covers"), ((first, seq),))
+        case "rewind":
+            draft = Rewind(at=0, to=data["to"]).drafts(before, log)[0]
+        case "expansion":
+            draft = Expand(at=0, of=data["of"]).drafts(before, log)[0]
+        case _:
+            draft = Clear(at=0).drafts(before, log)[0]
+    return tuple((first, last) for first, last in (draft.data or {})["view"])

@@ -1,0 +1,192 @@
+"""Entries: the lines of a log.
+
+A *draft* is an entry before it has a number. A *row* is what a backend keeps of it, together with the fold
+right after it (`core/fold.py`). An `Entry` is what callers see."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple
+
+from msgspec import Struct
+
+from threadline.core import codec
+from threadline.core.digest import entry_digest
+from threadline.errors import Damaged
+from threadline.messages import Message, Text, ToolCall, ToolResult
+
+# Kinds that give the view another shape. Every other kind, known or not, leaves the view as it is or adds to its end.
+STRUCTURAL = frozenset({"compaction", "replacement", "expansion", "rewind", "clear"})
+
+# Who speaks in the view. Stored with each entry, so that turns are found without decoding messages.
+SILENT, OTHER, USER, ASSISTANT = range(4)
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+class Entry(Struct, frozen=True):
+    """One line of a session's log. `message` for what was said, `data` for everything else."""
+
+    session: str
+    seq: int
+    kind: str
+    at: datetime
+    message: Message | None = None
+    data: dict[str, Any] | None = None
+    key: str | None = None
+    tokens: int = 0
+    usage: dict[str, Any] | None = None
+
+
+class Draft(Struct, frozen=True):
+    """An entry before it has a number: its content, encoded, and what the fold needs to know of it."""
+
+    kind: str
+    at: int
+    body: bytes
+    digest: bytes
+    tokens: int = 0
+    voice: int = SILENT
+    key: bytes | None = None
+    usage: bytes | None = None
+    message: Message | None = None
+    data: dict[str, Any] | None = None
+
+    def entry(self, session: str, seq: int) -> Entry:
+        return Entry(
+            session,
+            seq,
+            self.kind,
+            moment(self.at),
+            summary(self.data, seq) if self.kind == "compaction" else self.message,
+            self.data,
+            text_or_none(self.key),
+            self.tokens,
+            None if self.usage is None else codec.decode(self.usage),
+        )
+
+
+class Row(NamedTuple):
+    """An entry as a backend stores it, and the fold right after it (from `view` to `asked`, and `calls`)."""
+
+    seq: int
+    kind: str
+    at: int
+    tokens: int
+    voice: int
+    view: int  # the last structural entry, itself included; 0 where there is none
+    shown: int  # visible entries of the log so far
+    total: int  # and their tokens
+    open: int  # the entry that holds the top of the stack of open calls; 0 where none is open
+    asked: int  # the user's entry that nothing has answered; 0 where there is none
+    digest: bytes
+    chain: bytes
+    key: bytes | None
+    usage: bytes | None
+    calls: bytes | None  # the node of the stack of open calls, on the entries that changed it
+    body: bytes
+
+    def entry(self, session: str) -> Entry:
+        """The entry, checked against its digest. Raises Damaged."""
+        self.check(session)
+        message, data = content(self)
+        return Entry(
+            session,
+            self.seq,
+            self.kind,
+            moment(self.at),
+            message,
+            data,
+            text_or_none(self.key),
+            self.tokens,
+            None if self.usage is None else codec.decode(self.usage),
+        )
+
+    def check(self, session: str | None) -> None:
+        found = entry_digest(self.kind, self.at, self.key, self.tokens, self.usage, self.body)
+        if found != self.digest:
+            raise Damaged(session, self.seq, "its content does not match its digest")
+
+
+def content(row: Row) -> tuple[Message | None, dict[str, Any] | None]:
+    if row.kind == "message":
+        return codec.decode_message(row.body), None
+    data = codec.decode(row.body)
+    return (summary(data, row.seq) if row.kind == "compaction" else None), data
+
+
+def summary(data: dict[str, Any] | None, seq: int) -> Message:
+    """What the model reads where a compaction stands."""
+    assert data is not None
+    return Message("user", (Text(data["summary"]),), {"compaction": seq})
+
+
+def message_draft(
+    message: Message,
+    *,
+    at: int,
+    tokens: int,
+    key: bytes | None = None,
+    usage: dict[str, Any] | None = None,
+) -> Draft:
+    body = codec.encode(message)
+    spent = None if usage is None else codec.encode(usage)
+    voice = voice_of(message)
+    tokens = tokens if voice else 0
+    digest = entry_digest("message", at, key, tokens, spent, body)
+    return Draft("message", at, body, digest, tokens, voice, key, spent, message)
+
+
+def data_draft(
+    kind: str,
+    data: dict[str, Any],
+    *,
+    at: int,
+    key: bytes | None = None,
+    tokens: int = 0,
+    voice: int = SILENT,
+    usage: dict[str, Any] | None = None,
+) -> Draft:
+    body = codec.encode(data)
+    spent = None if usage is None else codec.encode(usage)
+    return Draft(kind, at, body, entry_digest(kind, at, key, tokens, spent, body), tokens, voice, key, spent, None, data)
+
+
+def voice_of(message: Message) -> int:
+    if message.meta.get("hidden"):
+        return SILENT
+    if message.role == "assistant":
+        return ASSISTANT
+    if message.role == "user" and not all(type(part) is ToolResult for part in message.parts):
+        return USER
+    return OTHER
+
+
+def calls_and_results(message: Message) -> list[ToolCall | ToolResult]:
+    """The tool calls and results of a message, in their order."""
+    return [part for part in message.parts if type(part) is ToolCall or type(part) is ToolResult]
+
+
+# -- time and text as they are stored -----------------------------------------------------------------
+
+
+def micros(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MICROSECOND
+
+
+def moment(micros: int) -> datetime:
+    return _EPOCH + timedelta(microseconds=micros)
+
+
+def stored(text: str) -> bytes:
+    """Any string as bytes that compare like the string: lone surrogates, NUL and all."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def text(stored: bytes) -> str:
+    return stored.decode("utf-8", "surrogatepass")
+
+
+def text_or_none(stored: bytes | None) -> str | None:
+    return None if stored is None else text(stored)

@@ -1,0 +1,159 @@
+"""From rows to what callers see, with damage found, named and left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from threadline.core.entries import USER, Entry, Row, voice_of
+from threadline.core.view import Log, Spans
+from threadline.errors import Damaged
+from threadline.messages import Message
+
+
+class View(Struct, frozen=True):
+    """What the model sees: the visible messages and compactions, in reading order.
+
+    `head` is the head that it was read at; `damaged` names the entries that belong here and cannot be read."""
+
+    entries: tuple[Entry, ...]
+    head: int
+    damaged: tuple[int, ...] = ()
+
+    @property
+    def messages(self) -> list[Message]:
+        return [entry.message for entry in self.entries if entry.message is not None]
+
+    @property
+    def turns(self) -> list[tuple[Entry, ...]]:
+        """The entries by user turn. What stands before the first one is a group of its own."""
+        turns: list[list[Entry]] = []
+        for entry in self.entries:
+            if not turns or starts_turn(entry):
+                turns.append([])
+            turns[-1].append(entry)
+        return [tuple(turn) for turn in turns]
+
+
+def starts_turn(entry: Entry) -> bool:
+    return entry.kind == "message" and entry.message is not None and voice_of(entry.message) == USER
+
+
+def read_view(log: Log, spans: Spans, head: int, session: str, last: int | None = None) -> View:
+    """The visible entries of the spans, or the last so many of them."""
+    rows, damaged = (_all(log, spans)) if last is None else _last(log, spans, last)
+    entries: list[Entry] = []
+    for row in rows:
+        try:
+            entries.append(row.entry(session))
+        except Damaged:
+            damaged.append(row.seq)
+    return View(tuple(entries), head, tuple(sorted(damaged)))
+
+
+def _all(log: Log, spans: Spans) -> tuple[list[Row], list[int]]:
+    rows: list[Row] = []
+    damaged: list[int] = []
+    for first, last in spans:
+        found = list(log.rows(first, last, shown=True))
+        if _complete(log, found, first, last):
+            rows += found
+        else:
+            damaged += missing(log, first, last)
+            rows += found
+    return rows, damaged
+
+
+def _last(log: Log, spans: Spans, last: int) -> tuple[list[Row], list[int]]:
+    rows: list[Row] = []
+    damaged: list[int] = []
+    for low, high in reversed(spans):
+        if len(rows) >= last:
+            break
+        found = list(_take(log.rows(low, high, shown=True, reverse=True, page=_page(last)), last - len(rows)))
+        floor = found[-1].seq if len(rows) + len(found) == last else low
+        found.reverse()
+        if not _complete(log, found, floor, high):
+            damaged += missing(log, floor, high)
+        rows = found + rows
+    return rows, damaged
+
+
+def _take(rows: Iterator[Row], count: int) -> Iterator[Row]:
+    for _, row in zip(range(count), rows, strict=False):
+        yield row
+
+
+def _page(last: int) -> int:
+    """A page that holds the last so many visible entries and the notes that usually stand between them."""
+    return max(16, min(256, last + last // 4))
+
+
+def _complete(log: Log, rows: Sequence[Row], first: int, last: int) -> bool:
+    """Whether these are all visible entries of `first..last`: they are counted in `shown` without a gap."""
+    try:
+        before = log.row(first - 1).shown if first > 1 else 0
+        after = log.row(last).shown
+    except Damaged:
+        return False
+    counted = [row.shown for row in rows]
+    return counted == list(range(before + 1, after + 1))
+
+
+def missing(log: Log, first: int, last: int) -> list[int]:
+    """The entries of `first..last` that cannot be read at all."""
+    there = {row.seq for row in log.rows(first, last)}
+    return [seq for seq in range(first, last + 1) if seq not in there]
+
+
+class Entries(Iterator[Entry]):
+    """The raw log, a page at a time, holding nothing in between.
+
+    A damaged entry raises Damaged in its turn; `next()` then goes on with the one after it."""
+
+    def __init__(
+        self, log: Log, session: str, first: int, last: int, *, kinds: frozenset[str] | None, limit: int | None, reverse: bool
+    ) -> None:
+        self._rows = log.rows(first, last, reverse=reverse)
+        self._session = session
+        self._next = last if reverse else first
+        self._end = first if reverse else last
+        self._step = -1 if reverse else 1
+        self._kinds = kinds
+        self._left = limit
+        self._ahead: Row | None = None
+
+    @classmethod
+    def none(cls) -> Entries:
+        """The log of a session that is not made yet."""
+        return cls(_Nothing(), "", 1, 0, kinds=None, limit=None, reverse=False)
+
+    def __next__(self) -> Entry:
+        while self._left is None or self._left > 0:
+            row = self._ahead or next(self._rows, None)
+            self._ahead = None
+            if row is None and (self._end - self._next) * self._step < 0:
+                break
+            if row is None or row.seq != self._next:
+                self._ahead, lost = row, self._next
+                self._next += self._step
+                raise Damaged(self._session, lost, "the entry is missing")
+            self._next += self._step
+            if self._kinds is None or row.kind in self._kinds:
+                if self._left is not None:
+                    self._left -= 1
+                return row.entry(self._session)
+        raise StopIteration
+
+
+class _Nothing:
+    """An empty log."""
+
+    def row(self, seq: int) -> Row:
+        raise Damaged(None, seq, "the entry is missing")
+
+    def rows(
+        self, first: int, last: int, *, shown: bool = False, reverse: bool = False, page: int = 256
+    ) -> Iterator[Row]:
+        return iter(())

@@ -1,0 +1,179 @@
+"""Every error of threadline, in one tree.
+
+ThreadlineError
+├── NotFound            no such session, key or entry
+├── Conflict            somebody else was first
+│   ├── Stale           the head is not the one you expected
+│   └── KeyReused       an idempotency key came back with other content
+├── Uncertain           the disk failed at commit: stored or not, nobody knows yet
+├── Closed              the store was closed
+├── ReadOnly            the store was opened with read_only=True
+├── NotActive           the session is archived or in the trash
+├── InvalidArgument     an argument that cannot be right (also a ValueError)
+│   └── InvalidMessage  a message that cannot be stored exactly as it is
+├── NotVisible          a seq that the view does not hold
+├── NothingToCompact    no entry could be folded
+├── Damaged             stored bytes are not those that were written
+├── NotThreadline       a file that belongs to somebody else
+├── TooNew              a file written by a newer threadline
+├── StoreBusy           a foreign program holds the database
+├── StoreFull           no space left
+└── StoreFailed         the disk or the operating system refused
+
+Each carries its facts as attributes and says what to do next.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class ThreadlineError(Exception):
+    """The root of all errors that threadline raises on purpose."""
+
+
+class NotFound(ThreadlineError):
+    """There is no such thing. `what` is its kind, `name` what was asked for."""
+
+    def __init__(self, what: str, name: Any, hint: str = "") -> None:
+        super().__init__(f"no {what} {name!r} here{'; ' + hint if hint else ''}")
+        self.what = what
+        self.name = name
+
+
+class Conflict(ThreadlineError):
+    """Somebody else was first, or the name is taken. Nothing was written."""
+
+
+class Stale(Conflict):
+    """Another writer moved the head. Read on from `found`, decide again, and write with the new head."""
+
+    def __init__(self, expected: int, found: int) -> None:
+        super().__init__(
+            f"expected head {expected}, found {found}: read what came since, then write with expect={found}"
+        )
+        self.expected = expected
+        self.found = found
+
+
+class KeyReused(Conflict):
+    """The idempotency key already names a call with other content. Use a new key for new content."""
+
+    def __init__(self, key: str, seq: int) -> None:
+        super().__init__(
+            f"key {key!r} already names the call that wrote entry {seq}, with other content: use a new key"
+        )
+        self.key = key
+        self.seq = seq
+
+
+class Uncertain(ThreadlineError):
+    """The store failed while committing, so the write may or may not be there.
+
+    `head` is the head before the write. Reopen, compare, and write again only what is missing; with an
+    idempotency key simply call again."""
+
+    def __init__(self, session: str | None, head: int) -> None:
+        super().__init__(
+            f"the commit after entry {head} of session {session!r} failed half-way: it may or may not be stored. "
+            "Look at the head before writing again, or give writes a key= so that repeating them is safe"
+        )
+        self.session = session
+        self.head = head
+
+
+class Closed(ThreadlineError):
+    """The store was closed. Open it again with threadline.open()."""
+
+    def __init__(self) -> None:
+        super().__init__("this store was closed: open it again with threadline.open()")
+
+
+class ReadOnly(ThreadlineError):
+    """The store was opened with read_only=True, so nothing can be written through it."""
+
+    def __init__(self) -> None:
+        super().__init__("this store is read-only: open it without read_only=True to write")
+
+
+class NotActive(ThreadlineError):
+    """The session is archived or in the trash. Restore it before writing."""
+
+    def __init__(self, session: str, status: str) -> None:
+        super().__init__(f"session {session!r} is {status}: store.restore({session!r}) makes it writable again")
+        self.session = session
+        self.status = status
+
+
+class InvalidArgument(ThreadlineError, ValueError):
+    """An argument that cannot be right. Nothing was written."""
+
+
+class InvalidMessage(InvalidArgument):
+    """The message cannot be stored and returned exactly. `place` names the part that is in the way."""
+
+    def __init__(self, place: str, why: str) -> None:
+        super().__init__(f"{place}: {why}")
+        self.place = place
+        self.why = why
+
+
+class NotVisible(ThreadlineError):
+    """The entry is not in the view (rewound, folded, or never shown to the model)."""
+
+    def __init__(self, seq: int, why: str = "is not in the view") -> None:
+        super().__init__(f"entry {seq} {why}: choose a seq from view().entries")
+        self.seq = seq
+
+
+class NothingToCompact(ThreadlineError):
+    """No entry of the asked run may be folded: it is empty, too recent, or holds only open tool calls."""
+
+    def __init__(self, why: str) -> None:
+        super().__init__(f"nothing to compact: {why}")
+
+
+class Damaged(ThreadlineError):
+    """Stored bytes are not those that were written. The rest of the log does not suffer."""
+
+    def __init__(self, session: str | None, seq: int | None, what: str) -> None:
+        place = f"entry {seq} of session {session!r}" if seq is not None else "the store"
+        super().__init__(
+            f"{place} is damaged ({what}): store.verify() lists all damage, a backup has the original"
+        )
+        self.session = session
+        self.seq = seq
+        self.what = what
+
+
+class NotThreadline(ThreadlineError):
+    """The file is not one of ours. It was not touched."""
+
+    def __init__(self, path: str, why: str) -> None:
+        super().__init__(f"{path} is not a threadline store ({why}); it was not touched: choose another path")
+        self.path = path
+
+
+class TooNew(ThreadlineError):
+    """A newer threadline wrote the file. It was not touched."""
+
+    def __init__(self, path: str, found: int, known: int) -> None:
+        super().__init__(
+            f"{path} has schema version {found}, this threadline knows up to {known}; it was not touched: "
+            "upgrade with pip install -U threadline"
+        )
+        self.path = path
+        self.found = found
+        self.known = known
+
+
+class StoreBusy(ThreadlineError):
+    """Another program held the database for too long. Nothing was written; try again."""
+
+
+class StoreFull(ThreadlineError):
+    """No space is left on the device. Nothing was written; free some space and call again."""
+
+
+class StoreFailed(ThreadlineError):
+    """The disk or the operating system refused. Nothing was written."""

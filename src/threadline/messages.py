@@ -1,0 +1,141 @@
+"""Messages are values: a role and parts, without identity, time or storage.
+
+Equal content is equal. What we do not model is kept: unknown fields of a part in its `extra`, unknown
+parts whole in `Other`, unknown roles as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeAlias
+
+from msgspec import Struct
+from msgspec.structs import force_setattr
+
+
+class Text(Struct, frozen=True, tag="text", omit_defaults=True, forbid_unknown_fields=True):
+    text: str
+    extra: dict[str, Any] = {}
+
+
+class Reasoning(Struct, frozen=True, tag="reasoning", omit_defaults=True, forbid_unknown_fields=True):
+    """What the model thought. A signed or encrypted one is understood by its own provider only."""
+
+    text: str = ""
+    signature: str | None = None
+    encrypted: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class ToolCall(Struct, frozen=True, tag="call", omit_defaults=True, forbid_unknown_fields=True):
+    """The model asks for a tool. `args` is an object, or the raw string where it did not parse as one."""
+
+    id: str
+    name: str
+    args: dict[str, Any] | str = {}
+    extra: dict[str, Any] = {}
+
+
+class ToolResult(Struct, frozen=True, tag="result", omit_defaults=True, forbid_unknown_fields=True):
+    """The answer to one call. `display` is what a person sees where it differs from `output`."""
+
+    call_id: str
+    output: str | tuple[Part, ...] = ""
+    error: bool = False
+    display: str | None = None
+    extra: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if type(self.output) is list:
+            force_setattr(self, "output", tuple(self.output))
+
+
+class Media(Struct, frozen=True, tag="media", omit_defaults=True, forbid_unknown_fields=True):
+    """An image, document or sound: its bytes in `data`, or where it lies in `uri`."""
+
+    mime: str
+    data: bytes | None = None
+    uri: str | None = None
+    name: str | None = None
+    extra: dict[str, Any] = {}
+
+
+class Other(Struct, frozen=True, tag="other", omit_defaults=True, forbid_unknown_fields=True):
+    """A part of a kind that we do not know, kept whole."""
+
+    raw: dict[str, Any]
+    extra: dict[str, Any] = {}
+
+
+Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Other
+
+
+class Message(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+    """What one speaker said: a role (`system`, `user`, `assistant`, `tool`) and parts.
+
+    `meta` travels with it: `meta["hidden"]` is kept and shown to people but never sent,
+    `meta["proactive"]` marks a delivery that the next user turn may answer."""
+
+    role: str
+    parts: tuple[Part, ...] = ()
+    meta: dict[str, Any] = {}
+
+    def __post_init__(self) -> None:
+        if type(self.parts) is not tuple:
+            force_setattr(self, "parts", _parts(self.parts))
+
+    @classmethod
+    def user(cls, text: str | None = None, *parts: Part, meta: dict[str, Any] | None = None) -> Message:
+        return cls("user", _said(text, parts), meta or {})
+
+    @classmethod
+    def assistant(cls, text: str | None = None, *parts: Part, meta: dict[str, Any] | None = None) -> Message:
+        return cls("assistant", _said(text, parts), meta or {})
+
+    @classmethod
+    def system(cls, text: str, *parts: Part, meta: dict[str, Any] | None = None) -> Message:
+        return cls("system", _said(text, parts), meta or {})
+
+    @classmethod
+    def tool(
+        cls,
+        call_id: str,
+        output: str | Sequence[Part],
+        error: bool = False,
+        *,
+        display: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Message:
+        content = output if isinstance(output, str) else tuple(output)
+        return cls("tool", (ToolResult(call_id, content, error, display),), meta or {})
+
+    @property
+    def text(self) -> str:
+        """Its readable text: what was said and what tools returned, without reasoning and calls."""
+        return "\n".join(filter(None, map(_readable, self.parts)))
+
+    @property
+    def calls(self) -> tuple[ToolCall, ...]:
+        return tuple(part for part in self.parts if type(part) is ToolCall)
+
+    @property
+    def results(self) -> tuple[ToolResult, ...]:
+        return tuple(part for part in self.parts if type(part) is ToolResult)
+
+
+def _said(text: str | None, parts: tuple[Part, ...]) -> tuple[Part, ...]:
+    return (Text(text), *parts) if text else parts
+
+
+def _parts(given: str | Iterable[Part | str]) -> tuple[Part, ...]:
+    if isinstance(given, str):
+        return (Text(given),)
+    return tuple(Text(part) if isinstance(part, str) else part for part in given)
+
+
+def _readable(part: Part) -> str:
+    if type(part) is Text:
+        return part.text
+    if type(part) is ToolResult:
+        return part.output if isinstance(part.output, str) else "\n".join(filter(None, map(_readable, part.output)))
+    return ""

@@ -1,0 +1,201 @@
+"""The pen: what a caller asks for, checked and made into an op, before any transaction begins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
+from time import time_ns
+from typing import Any, TypeAlias
+
+from threadline import formats
+from threadline.core import codec, tokens
+from threadline.core.calls import OpenCall
+from threadline.core.compaction import Plan, check_bounds
+from threadline.core.digest import identity
+from threadline.core.entries import STRUCTURAL, Draft, data_draft, message_draft, micros, stored
+from threadline.core.ops import Append, Clear, Compact, Expand, Repair, Replace, Rewind, StartCall
+from threadline.errors import InvalidArgument, InvalidMessage
+from threadline.messages import Message, Text
+
+MessageLike: TypeAlias = Message | dict[str, Any] | str
+KEY_CHARS = 512
+OUR_KINDS = STRUCTURAL | {"message", "call_started", "state", "goal", "system"}
+
+
+class Pen:
+    def __init__(
+        self, clock: Callable[[], datetime] | None = None, count_tokens: Callable[[Message], int] | None = None
+    ) -> None:
+        self._clock = clock
+        self._count = count_tokens or tokens.estimate
+
+    def now(self) -> int:
+        return time_ns() // 1_000 if self._clock is None else time_of(self._clock())
+
+    def append(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        key: str | None = None,
+        usage: dict[str, Any] | None = None,
+        at: datetime | None = None,
+        format: str | None = None,
+    ) -> Append:
+        drafts = self._drafts(messages, key=key, usage=usage, at=at, format=format)
+        named = key_bytes(key)
+        same = b"" if named is None else identity(b"append", *(codec.canonical(draft.message) for draft in drafts))
+        return Append(at=drafts[0].at if drafts else 0, key=named, identity=same, entries=drafts)
+
+    def note(
+        self, data: dict[str, Any], kind: str = "note", *, key: str | None = None, at: datetime | None = None
+    ) -> Append:
+        if kind in OUR_KINDS:
+            raise InvalidArgument(f"entries of kind {kind!r} are written by threadline itself: choose another name")
+        if not check_name(kind, "kind", 64).isprintable():
+            raise InvalidArgument(f"a kind is a printable name, not {kind!r}")
+        return self.say(kind, data, key=key, at=at)
+
+    def say(self, kind: str, data: dict[str, Any], *, key: str | None = None, at: datetime | None = None) -> Append:
+        """An entry that the model never sees."""
+        codec.check_object(data, "data")
+        named, moment = key_bytes(key), self._time(at)
+        same = b"" if named is None else identity(b"note", kind.encode(), codec.canonical(data))
+        draft = data_draft(kind, data, at=moment, key=named)
+        return Append(at=moment, key=named, identity=same, entries=(draft,))
+
+    def rewind(self, to: int, *, key: str | None = None, at: datetime | None = None) -> Rewind:
+        return Rewind(to=check_seq(to, "to"), **self._call("rewind", key, at, to))
+
+    def clear(self, *, key: str | None = None, at: datetime | None = None) -> Clear:
+        return Clear(**self._call("clear", key, at))
+
+    def compact(
+        self,
+        summary: str,
+        plan: Plan | None = None,
+        *,
+        upto: int | None = None,
+        keep_turns: int | None = None,
+        since: int | None = None,
+        usage: dict[str, Any] | None = None,
+        key: str | None = None,
+        at: datetime | None = None,
+        planned_at: int = 0,
+    ) -> Compact:
+        if not isinstance(summary, str):
+            raise InvalidArgument(f"a summary is text, not {type(summary).__name__}")
+        check_bounds(upto, keep_turns, plan, since)
+        run = (plan.since, plan.upto) if plan else (since, upto, keep_turns)
+        return Compact(
+            summary=summary,
+            tokens=self._count(Message("user", (Text(summary),))),
+            since=since,
+            upto=upto,
+            keep_turns=keep_turns,
+            plan=plan,
+            planned_at=planned_at,
+            usage=_checked_usage(usage),
+            **self._call("compact", key, at, summary, *run),
+        )
+
+    def replace(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        since: int,
+        upto: int,
+        key: str | None = None,
+        at: datetime | None = None,
+    ) -> Replace:
+        drafts = self._drafts(messages, key=key, at=at)
+        told = [codec.canonical(draft.message).decode() for draft in drafts]
+        bounds = {"since": check_seq(since, "since"), "upto": check_seq(upto, "upto")}
+        return Replace(entries=drafts, **bounds, **self._call("replace", key, at, since, upto, told))
+
+    def expand(self, seq: int, *, key: str | None = None, at: datetime | None = None) -> Expand:
+        return Expand(of=check_seq(seq, "seq"), **self._call("expand", key, at, seq))
+
+    def start_call(self, call_id: str, *, key: str | None = None, at: datetime | None = None) -> StartCall:
+        return StartCall(call_id=call_id, **self._call("start_call", key, at, call_id))
+
+    def repair(self, reason: str = "interrupted", *, key: str | None = None, at: datetime | None = None) -> Repair:
+        call = self._call("repair", key, at, reason)
+
+        def answer(open_call: OpenCall) -> Draft:
+            known = "it had started, so its effects are uncertain" if open_call.started else "no start was recorded"
+            message = Message.tool(open_call.id, f"Error: {reason} ({known}).", error=True, meta={"repair": reason})
+            return message_draft(message, at=call["at"], tokens=self._count(message), key=call["key"])
+
+        return Repair(answer=answer, **call)
+
+    # -- what they have in common ----------------------------------------------------------------------
+
+    def _drafts(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        key: str | None,
+        at: datetime | None,
+        usage: dict[str, Any] | None = None,
+        format: str | None = None,
+    ) -> tuple[Draft, ...]:
+        named, moment, spent = key_bytes(key), self._time(at), _checked_usage(usage)
+        drafts = []
+        for i, given in enumerate(messages):
+            message = given if type(given) is Message else as_message(given, format, f"messages[{i}]")
+            codec.check_message(message)
+            drafts.append(message_draft(message, at=moment, tokens=self._count(message), key=named, usage=spent))
+            spent = None  # the usage of a call is counted once, on its first entry
+        return tuple(drafts)
+
+    def _call(self, name: str, key: str | None, at: datetime | None, *arguments: Any) -> dict[str, Any]:
+        named = key_bytes(key)
+        same = b"" if named is None else identity(name.encode(), codec.canonical(arguments))
+        return {"at": self._time(at), "key": named, "identity": same}
+
+    def _time(self, at: datetime | None) -> int:
+        return self.now() if at is None else time_of(at)
+
+
+def as_message(given: Any, format: str | None = None, place: str = "message") -> Message:
+    """A message from what callers have: a Message, a dict in a known format, or text that the user said."""
+    if isinstance(given, str):
+        return Message("user", (Text(given),))
+    if isinstance(given, Message):
+        return given
+    return formats.read_one(given, format, place)
+
+
+def time_of(moment: Any) -> int:
+    if not isinstance(moment, datetime) or moment.tzinfo is None:
+        raise InvalidArgument(f"a time is an aware datetime, such as datetime.now(UTC), not {moment!r}")
+    return micros(moment.astimezone(UTC))
+
+
+def key_bytes(key: str | None) -> bytes | None:
+    return None if key is None else stored(check_name(key, "key"))
+
+
+def check_name(name: Any, what: str, chars: int = KEY_CHARS) -> str:
+    """A name is data: any non-empty string of bounded length."""
+    if not isinstance(name, str) or not name:
+        raise InvalidArgument(f"a {what} is a non-empty string, not {name!r}")
+    if len(name) > chars:
+        raise InvalidArgument(f"a {what} has up to {chars} characters, this one {len(name)}")
+    return name
+
+
+def check_seq(seq: Any, what: str) -> int:
+    if not isinstance(seq, int) or isinstance(seq, bool):
+        raise InvalidArgument(f"{what} is the number of an entry, not {seq!r}")
+    return seq
+
+
+def _checked_usage(usage: Any) -> dict[str, Any] | None:
+    if usage is None:
+        return None
+    try:
+        codec.check_object(usage, "usage")
+    except InvalidMessage as error:
+        raise InvalidArgument(str(error)) from error
+    return dict(usage)

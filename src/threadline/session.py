@@ -1,0 +1,531 @@
+"""A session is an append-only log of entries.
+
+What the model sees is a fold over that log; nothing else is state. No method changes what was written: compactions,
+rewinds, clears and repairs are entries themselves, so each can be undone and audited."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Struct, UnsetType
+
+from threadline.backends.backend import NewSession, Record, Ref, Target
+from threadline.core.about import About, Change
+from threadline.core.calls import walk
+from threadline.core.compaction import Plan, check_bounds, plan_run, seen
+from threadline.core.entries import Entry, moment
+from threadline.core.fold import nodes
+from threadline.core.ops import Op, fold_row
+from threadline.core.reading import Entries, View, read_view
+from threadline.core.view import Log, spans_at, stored_spans
+from threadline.errors import InvalidArgument, NotFound
+from threadline.messages import Message, ToolCall
+from threadline.pen import MessageLike, Pen, check_name, check_seq, key_bytes
+
+if TYPE_CHECKING:
+    from threadline.store import Store
+
+Summary = str | Callable[[list[Message]], str]
+
+
+class SessionInfo(Struct, frozen=True):
+    """A session as it is now. `messages` and `tokens` are those of the view."""
+
+    id: str
+    key: str | None
+    title: str | None
+    preview: str | None
+    agent: str | None
+    model: str | None
+    provider: str | None
+    cwd: str | None
+    system: str | None
+    tags: tuple[str, ...]
+    status: str
+    origin: tuple[str, int] | None
+    created_at: datetime
+    updated_at: datetime
+    head: int
+    messages: int
+    tokens: int
+    pending: int
+    meta: dict[str, Any]
+
+
+class PendingCall(Struct, frozen=True):
+    """A tool call of the view without a result; `started` if `start_call` recorded that it began."""
+
+    call: ToolCall
+    seq: int
+    started: bool
+
+
+class Session:
+    """One conversation. Made by a Store; a handle is cheap, thread-safe and never stale."""
+
+    def __init__(self, store: Store, ref: Ref | None, key: str | None = None, about: About | None = None) -> None:
+        self._store = store
+        self._backend = store._backend
+        self._pen: Pen = store._pen
+        self._ref = ref
+        self._key = key if ref is None else ref.key
+        self._about = about
+
+    def __repr__(self) -> str:
+        return f"<Session {self._key or self.id!r}{'' if self._ref else ' (not made yet)'}>"
+
+    @property
+    def id(self) -> str | None:
+        """Its id; None until it is made, at the first append."""
+        ref = self._found()
+        return None if ref is None else ref.id
+
+    @property
+    def key(self) -> str | None:
+        return self._key
+
+    @property
+    def head(self) -> int:
+        """The seq of the last entry; 0 when there is none."""
+        ref = self._found()
+        return 0 if ref is None else self._backend.state(ref).head
+
+    @property
+    def info(self) -> SessionInfo:
+        """Everything that is said of it, as it is now. Raises NotFound while it is not made."""
+        return info_of(self._backend.record(self._made()))
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def append(
+        self,
+        message: MessageLike,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        usage: dict[str, Any] | None = None,
+        at: datetime | None = None,
+        format: str | None = None,
+    ) -> Entry:
+        """Append one message: a Message, a dict in a known format, or text that the user said.
+
+        It is on disk when this returns. With `key` the call is idempotent for ever: the same again returns the first
+        entry, other content raises KeyReused. With `expect` it raises Stale, and writes nothing, if the head moved."""
+        return self._one(self._pen.append((message,), key=key, usage=usage, at=at, format=format), expect)
+
+    def extend(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        usage: dict[str, Any] | None = None,
+        at: datetime | None = None,
+        format: str | None = None,
+    ) -> list[Entry]:
+        """Append several messages, all or none, with consecutive seqs. An empty list writes nothing."""
+        op = self._pen.append(messages, key=key, usage=usage, at=at, format=format)
+        return self._write([op], expect)[0] if op.entries else []
+
+    def note(
+        self,
+        data: dict[str, Any],
+        kind: str = "note",
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+    ) -> Entry:
+        """Record something for people and tools that the model never sees."""
+        return self._one(self._pen.note(data, kind, key=key, at=at), expect)
+
+    def batch(self, *, expect: int | None = None) -> Batch:
+        """Collect writes and do them in one transaction when the block ends; on an exception, none.
+
+        >>> with session.batch(expect=view.head) as b:
+        ...     b.rewind(12)
+        ...     b.append("edited")
+        """
+        return Batch(self, expect)
+
+    # -- the view --------------------------------------------------------------------------------------
+
+    def view(self, at: int | None = None, last: int | None = None) -> View:
+        """What the model sees now, or saw right after entry `at`; only the `last` so many entries if given."""
+        if last is not None and last < 0:
+            raise InvalidArgument(f"last is a number of entries, not {last}")
+        head = self._head_or(at)
+        ref = self._found()
+        if ref is None:
+            return View((), 0)
+        log = self._backend.log(ref)
+        return read_view(log, spans_at(log, head), head, ref.id, last)
+
+    def messages(self, at: int | None = None) -> list[Message]:
+        """The messages of the view: `view(at).messages`."""
+        return self.view(at).messages
+
+    def compact(
+        self,
+        summary: Summary,
+        plan: Plan | None = None,
+        *,
+        upto: int | None = None,
+        keep_turns: int | None = None,
+        since: int | None = None,
+        usage: dict[str, Any] | None = None,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+    ) -> Entry:
+        """Fold a run of the view into one summary that stands in its place. The originals stay in the log.
+
+        The run goes from the front (or `since`) up to `upto`, or to all but the last `keep_turns` user turns, or is that
+        of `plan`. It shrinks until it splits no tool call from its result and holds no open call. `summary` is text,
+        or a function of the run's messages, called outside any transaction: exactly what it saw is folded, or Stale."""
+        planned_at = 0
+        if callable(summary):
+            if key is not None and (done := self._keyed(key)) is not None:
+                return done
+            planned_at = self.head
+            plan = plan or self._plan(planned_at, since, upto, keep_turns)
+            summary, since, upto, keep_turns = summary(list(plan.messages)), None, None, None
+        op = self._pen.compact(
+            summary,
+            plan,
+            upto=upto,
+            keep_turns=keep_turns,
+            since=since,
+            usage=usage,
+            key=key,
+            at=at,
+            planned_at=planned_at,
+        )
+        return self._one(op, expect)
+
+    def replace(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        since: int,
+        upto: int,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+    ) -> Entry:
+        """Put any messages, or none, where the run from entry `since` to entry `upto` stands. The originals stay."""
+        return self._last(self._pen.replace(messages, since=since, upto=upto, key=key, at=at), expect)
+
+    def originals(self, seq: int) -> list[Entry]:
+        """What a compaction or replacement stands for, one level."""
+        ref = self._made()
+        log = self._backend.log(ref)
+        covers = stored_spans(fold_row(log, check_seq(seq, "seq"), self.head), "covers")
+        return list(read_view(log, covers, self.head, ref.id).entries)
+
+    def expand(
+        self, seq: int, *, key: str | None = None, expect: int | None = None, at: datetime | None = None
+    ) -> Entry:
+        """Put back into the view what a compaction or replacement stands for, one level."""
+        return self._one(self._pen.expand(seq, key=key, at=at), expect)
+
+    def rewind(
+        self, to: int, *, key: str | None = None, expect: int | None = None, at: datetime | None = None
+    ) -> Entry:
+        """Make the view what it was right after entry `to`; 0 empties it. Going forward again is a rewind, too."""
+        return self._one(self._pen.rewind(to, key=key, at=at), expect)
+
+    def clear(self, *, key: str | None = None, expect: int | None = None, at: datetime | None = None) -> Entry:
+        """Empty the view. Title and log stay."""
+        return self._one(self._pen.clear(key=key, at=at), expect)
+
+    def fork(
+        self,
+        at: int | None = None,
+        *,
+        key: str | None = None,
+        title: str | None = None,
+        meta: dict[str, Any] | None = None,
+        id: str | None = None,
+    ) -> Session:
+        """A session that shares everything up to entry `at` (default: the head), without copying it.
+
+        Its numbering goes on at `at + 1`, and neither side sees what the other writes later."""
+        about = About(title=title, titled_by=None if title is None else "person", meta=meta or {})
+        new = self._store._new_session(id=id, key=key, about=about)
+        return Session(self._store, self._backend.fork(self._made(), at, new))
+
+    def forks(self) -> list[Session]:
+        """The sessions that were forked from this one, oldest first."""
+        ref = self._found()
+        return [] if ref is None else [Session(self._store, fork) for fork in self._backend.forks(ref)]
+
+    # -- open ends -------------------------------------------------------------------------------------
+
+    @property
+    def pending(self) -> list[PendingCall]:
+        """The tool calls of the view that have no result, in the order they were made."""
+        ref = self._found()
+        if ref is None:
+            return []
+        log, top = self._backend.log(ref), self._backend.state(ref).open
+        found = [
+            PendingCall(call, waiting.seq, waiting.started > 0)
+            for waiting in walk(top, nodes(log))
+            for call in _calls_of(log, ref, waiting.seq)
+            if call.id == waiting.id
+        ]
+        return found[::-1]
+
+    @property
+    def unanswered(self) -> Entry | None:
+        """The last user entry of the view if nothing has answered it."""
+        ref = self._found()
+        asked = 0 if ref is None else self._backend.state(ref).asked
+        return self.entry(asked) if asked else None
+
+    def start_call(
+        self, call_id: str, *, key: str | None = None, expect: int | None = None, at: datetime | None = None
+    ) -> Entry:
+        """Record that a tool began, so that after a crash one knows whose effects are uncertain. Once per call."""
+        return self._one(self._pen.start_call(call_id, key=key, at=at), expect)
+
+    def repair(
+        self,
+        reason: str = "interrupted",
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+    ) -> list[Entry]:
+        """Answer every pending call with an error result that says what is known. Nothing to mend: nothing is written."""
+        if self._found() is None:
+            return []
+        return self._write([self._pen.repair(reason, key=key, at=at)], expect)[0]
+
+    # -- the raw log -----------------------------------------------------------------------------------
+
+    def entries(
+        self,
+        after: int = 0,
+        before: int | None = None,
+        kinds: Iterable[str] | None = None,
+        limit: int | None = None,
+        reverse: bool = False,
+    ) -> Entries:
+        """The raw log between two seqs, both exclusive; a page at a time, holding no transaction in between.
+
+        A damaged entry raises Damaged in its turn, and `next()` goes on after it."""
+        ref = self._found()
+        head = self.head
+        first, last = max(after, 0) + 1, head if before is None else min(before - 1, head)
+        if ref is None:
+            return Entries.none()
+        wanted = None if kinds is None else frozenset((kinds,) if isinstance(kinds, str) else kinds)
+        return Entries(self._backend.log(ref), ref.id, first, last, kinds=wanted, limit=limit, reverse=reverse)
+
+    def entry(self, seq: int | None = None, *, key: str | None = None) -> Entry:
+        """One entry, by its seq or by the idempotency key of the call that wrote it (the first one it wrote)."""
+        if (seq is None) == (key is None):
+            raise InvalidArgument("give a seq or a key=, and not both")
+        if key is not None:
+            found = self._keyed(key)
+            if found is None:
+                raise NotFound("entry with the key", key)
+            return found
+        ref, head = self._made(), self.head
+        if not 1 <= check_seq(seq, "seq") <= head:
+            raise NotFound("entry", seq, f"the log of {ref.id!r} has entries 1 to {head}" if head else "the log is empty")
+        return self._backend.log(ref).row(int(seq or 0)).entry(ref.id)
+
+    # -- what is said of it ----------------------------------------------------------------------------
+
+    def rename(self, title: str, auto: bool = False) -> None:
+        """Give it a title. With `auto` (a machine's title) a person's is left alone."""
+        if not isinstance(title, str):
+            raise InvalidArgument(f"a title is text, not {title!r}")
+        self._change(title=title, titled_by="machine" if auto else "person")
+
+    def tag(self, *tags: str) -> None:
+        self._change(tag=tuple(check_name(tag, "tag") for tag in tags))
+
+    def untag(self, *tags: str) -> None:
+        self._change(untag=tags)
+
+    def update(
+        self,
+        *,
+        agent: str | None | UnsetType = UNSET,
+        model: str | None | UnsetType = UNSET,
+        provider: str | None | UnsetType = UNSET,
+        cwd: str | os.PathLike[str] | None | UnsetType = UNSET,
+        system: str | None | UnsetType = UNSET,
+        meta: dict[str, Any] | None = None,
+    ) -> None:
+        """Change what is given. `meta` is merged (a value of None removes its name); a new `system` is also an entry."""
+        given: dict[str, Any] = {"agent": agent, "model": model, "provider": provider, "cwd": cwd, "system": system}
+        fields = check_about({name: value for name, value in given.items() if value is not UNSET}, meta)
+        change = Change(at=self._pen.now(), fields=fields, meta=meta or {})
+        ops = [self._pen.say("system", {"system": system})] if system is not UNSET else []
+        self._backend.write(Target(self._made()), ops, change=change)
+
+    # -- how it gets there -----------------------------------------------------------------------------
+
+    def _one(self, op: Op, expect: int | None) -> Entry:
+        return self._write([op], expect)[0][0]
+
+    def _last(self, op: Op, expect: int | None) -> Entry:
+        return self._write([op], expect)[0][-1]
+
+    def _write(self, ops: Sequence[Op], expect: int | None) -> list[list[Entry]]:
+        """All writes go through here: one transaction, which makes the session if it is not there yet."""
+        if self._ref is not None:
+            return self._backend.write(Target(self._ref), ops, expect=expect).entries
+        new = self._store._new_session(key=self._key, about=self._about or About(), at=moment(ops[0].at))
+        self._ref, entries = self._backend.write(Target(None, new), ops, expect=expect)
+        return entries
+
+    def _change(self, **what: Any) -> None:
+        self._backend.change(self._made(), Change(at=self._pen.now(), **what))
+
+    def _found(self) -> Ref | None:
+        """The session in the store, looked up until it is there: another process may have made it."""
+        if self._ref is None and self._key is not None:
+            self._ref = self._backend.find(self._store.namespace, key=self._key)
+        return self._ref
+
+    def _made(self) -> Ref:
+        ref = self._found()
+        if ref is None:
+            raise NotFound("session", self._key, "it is made at its first append, or at once by store.new(key=…)")
+        return ref
+
+    def _head_or(self, at: int | None) -> int:
+        head = self.head
+        if at is None:
+            return head
+        if not 0 <= check_seq(at, "at") <= head:
+            raise NotFound("entry", at, f"the log ends at {head}")
+        return at
+
+    def _keyed(self, key: str) -> Entry | None:
+        ref = self._found()
+        found = range(0) if ref is None else self._backend.keyed(ref, key_bytes(key) or b"")
+        return self.entry(found[0]) if found else None
+
+    def _plan(self, head: int, since: int | None, upto: int | None, keep_turns: int | None) -> Plan:
+        check_bounds(upto, keep_turns, None, since)
+        ref = self._found()
+        if ref is None:
+            return plan_run([], since=since, upto=upto, keep_turns=keep_turns)
+        log = self._backend.log(ref)
+        return plan_run(seen(log, spans_at(log, head)), since=since, upto=upto, keep_turns=keep_turns)
+
+
+class Batch:
+    """Writes that happen together, in order, when the block ends. `entries` then holds what they wrote."""
+
+    def __init__(self, session: Session, expect: int | None) -> None:
+        self._session = session
+        self._pen = session._pen
+        self._expect = expect
+        self._ops: list[Op] = []
+        self.entries: list[Entry] = []
+
+    def append(self, message: MessageLike, **options: Any) -> None:
+        self._ops.append(self._pen.append((message,), **options))
+
+    def extend(self, messages: Iterable[MessageLike], **options: Any) -> None:
+        op = self._pen.append(messages, **options)
+        if op.entries:
+            self._ops.append(op)
+
+    def note(self, data: dict[str, Any], kind: str = "note", **options: Any) -> None:
+        self._ops.append(self._pen.note(data, kind, **options))
+
+    def compact(self, summary: str, plan: Plan | None = None, **options: Any) -> None:
+        """As Session.compact, with text: a function would have to run inside the transaction."""
+        self._ops.append(self._pen.compact(summary, plan, **options))
+
+    def replace(self, messages: Iterable[MessageLike], *, since: int, upto: int, **options: Any) -> None:
+        self._ops.append(self._pen.replace(messages, since=since, upto=upto, **options))
+
+    def expand(self, seq: int, **options: Any) -> None:
+        self._ops.append(self._pen.expand(seq, **options))
+
+    def rewind(self, to: int, **options: Any) -> None:
+        self._ops.append(self._pen.rewind(to, **options))
+
+    def clear(self, **options: Any) -> None:
+        self._ops.append(self._pen.clear(**options))
+
+    def start_call(self, call_id: str, **options: Any) -> None:
+        self._ops.append(self._pen.start_call(call_id, **options))
+
+    def repair(self, reason: str = "interrupted", **options: Any) -> None:
+        self._ops.append(self._pen.repair(reason, **options))
+
+    def __enter__(self) -> Batch:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> Literal[False]:
+        if kind is None:
+            self.commit()
+        return False
+
+    def commit(self) -> None:
+        """Do all of it now. A `with` block does so at its end."""
+        ops, self._ops = self._ops, []
+        if ops:
+            self.entries = [entry for entries in self._session._write(ops, self._expect) for entry in entries]
+
+
+def info_of(record: Record) -> SessionInfo:
+    about, state = record.about, record.state
+    return SessionInfo(
+        id=record.ref.id,
+        key=record.ref.key,
+        title=about.shown_title,
+        preview=about.preview,
+        agent=about.agent,
+        model=about.model,
+        provider=about.provider,
+        cwd=about.cwd,
+        system=about.system,
+        tags=about.tags,
+        status=record.status,
+        origin=about.origin,
+        created_at=moment(record.created_at),
+        updated_at=moment(record.updated_at),
+        head=state.head,
+        messages=state.messages,
+        tokens=state.tokens,
+        pending=state.pending,
+        meta=about.meta,
+    )
+
+
+def check_about(fields: dict[str, Any], meta: dict[str, Any] | None) -> dict[str, Any]:
+    """The fields as they are stored. Raises InvalidArgument, naming the one that is wrong."""
+    from threadline.core.codec import check_object
+
+    if meta is not None:
+        check_object(meta, "meta")
+    for name in ("title", "agent", "model", "provider", "system"):
+        if not isinstance(fields.get(name), str | None):
+            raise InvalidArgument(f"{name} is text or None, not {fields[name]!r}")
+    if fields.get("cwd") is not None:
+        fields = fields | {"cwd": os.path.abspath(os.path.expanduser(os.fspath(fields["cwd"])))}
+    return fields
+
+
+def _calls_of(log: Log, ref: Ref, seq: int) -> tuple[ToolCall, ...]:
+    message = log.row(seq).entry(ref.id).message
+    return () if message is None else message.calls
