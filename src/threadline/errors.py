@@ -138,9 +138,7 @@ class Damaged(ThreadlineError):
 
     def __init__(self, session: str | None, seq: int | None, what: str) -> None:
         place = f"entry {seq} of session {session!r}" if seq is not None else "the store"
-        super().__init__(
-            f"{place} is damaged ({what}): store.verify() lists all damage, a backup has the original"
-        )
+        super().__init__(f"{place} is damaged ({what}): store.verify() lists all damage, a backup has the original")
         self.session = session
         self.seq = seq
         self.what = what

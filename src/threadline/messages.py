@@ -40,14 +40,14 @@ class ToolResult(Struct, frozen=True, tag="result", omit_defaults=True, forbid_u
     """The answer to one call. `display` is what a person sees where it differs from `output`."""
 
     call_id: str
-    output: str | tuple[Part, ...] = ""
+    output: str | Sequence[Part] = ""
     error: bool = False
     display: str | None = None
     extra: dict[str, Any] = {}
 
     def __post_init__(self) -> None:
-        if type(self.output) is list:
-            force_setattr(self, "output", tuple(self.output))
+        if not isinstance(self.output, str | tuple):
+            force_setattr(self, "output", _parts(self.output))
 
 
 class Media(Struct, frozen=True, tag="media", omit_defaults=True, forbid_unknown_fields=True):

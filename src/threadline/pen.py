@@ -109,8 +109,8 @@ class Pen:
     ) -> Replace:
         drafts = self._drafts(messages, key=key, at=at)
         told = [codec.canonical(draft.message).decode() for draft in drafts]
-        bounds = {"since": check_seq(since, "since"), "upto": check_seq(upto, "upto")}
-        return Replace(entries=drafts, **bounds, **self._call("replace", key, at, since, upto, told))
+        call = self._call("replace", key, at, since, upto, told)
+        return Replace(entries=drafts, since=check_seq(since, "since"), upto=check_seq(upto, "upto"), **call)
 
     def expand(self, seq: int, *, key: str | None = None, at: datetime | None = None) -> Expand:
         return Expand(of=check_seq(seq, "seq"), **self._call("expand", key, at, seq))

@@ -11,10 +11,9 @@ from datetime import datetime
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
-import msgspec
 from msgspec import UNSET, Struct, UnsetType
 
-from threadline.backends.backend import NewSession, Record, Ref, Target
+from threadline.backends.backend import Record, Ref, Target
 from threadline.core.about import About, Change
 from threadline.core.calls import walk
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
@@ -73,7 +72,7 @@ class Session:
         self._backend = store._backend
         self._pen: Pen = store._pen
         self._ref = ref
-        self._key = key if ref is None else ref.key
+        self._key = ref.key if ref is not None else key
         self._about = about
 
     def __repr__(self) -> str:
@@ -82,8 +81,7 @@ class Session:
     @property
     def id(self) -> str | None:
         """Its id; None until it is made, at the first append."""
-        ref = self._found()
-        return None if ref is None else ref.id
+        return None if self._ref is None else self._ref.id
 
     @property
     def key(self) -> str | None:
@@ -185,9 +183,10 @@ class Session:
     ) -> Entry:
         """Fold a run of the view into one summary that stands in its place. The originals stay in the log.
 
-        The run goes from the front (or `since`) up to `upto`, or to all but the last `keep_turns` user turns, or is that
-        of `plan`. It shrinks until it splits no tool call from its result and holds no open call. `summary` is text,
-        or a function of the run's messages, called outside any transaction: exactly what it saw is folded, or Stale."""
+        The run goes from the front (or `since`) up to `upto`, or to all but the last `keep_turns` user turns, or is
+        that of `plan`. It shrinks until it splits no tool call from its result and holds no open call. `summary` is
+        text, or a function of the run's messages, called outside any transaction: exactly what it saw is folded,
+        or Stale is raised."""
         planned_at = 0
         if callable(summary):
             if key is not None and (done := self._keyed(key)) is not None:
@@ -303,7 +302,7 @@ class Session:
         expect: int | None = None,
         at: datetime | None = None,
     ) -> list[Entry]:
-        """Answer every pending call with an error result that says what is known. Nothing to mend: nothing is written."""
+        """Answer every pending call with an error result that says what is known. Nothing to mend: nothing written."""
         if self._found() is None:
             return []
         return self._write([self._pen.repair(reason, key=key, at=at)], expect)[0]
@@ -340,7 +339,9 @@ class Session:
             return found
         ref, head = self._made(), self.head
         if not 1 <= check_seq(seq, "seq") <= head:
-            raise NotFound("entry", seq, f"the log of {ref.id!r} has entries 1 to {head}" if head else "the log is empty")
+            raise NotFound(
+                "entry", seq, f"the log of {ref.id!r} has entries 1 to {head}" if head else "the log is empty"
+            )
         return self._backend.log(ref).row(int(seq or 0)).entry(ref.id)
 
     # -- what is said of it ----------------------------------------------------------------------------
@@ -360,14 +361,14 @@ class Session:
     def update(
         self,
         *,
-        agent: str | None | UnsetType = UNSET,
-        model: str | None | UnsetType = UNSET,
-        provider: str | None | UnsetType = UNSET,
-        cwd: str | os.PathLike[str] | None | UnsetType = UNSET,
-        system: str | None | UnsetType = UNSET,
+        agent: str | UnsetType | None = UNSET,
+        model: str | UnsetType | None = UNSET,
+        provider: str | UnsetType | None = UNSET,
+        cwd: str | os.PathLike[str] | UnsetType | None = UNSET,
+        system: str | UnsetType | None = UNSET,
         meta: dict[str, Any] | None = None,
     ) -> None:
-        """Change what is given. `meta` is merged (a value of None removes its name); a new `system` is also an entry."""
+        """Change what is given. `meta` is merged (None removes a name from it); a new `system` is also an entry."""
         given: dict[str, Any] = {"agent": agent, "model": model, "provider": provider, "cwd": cwd, "system": system}
         fields = check_about({name: value for name, value in given.items() if value is not UNSET}, meta)
         change = Change(at=self._pen.now(), fields=fields, meta=meta or {})

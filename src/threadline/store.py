@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import secrets
 from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -46,13 +46,15 @@ class Page:
         self._store = store
         self._query = query
 
+    def following(self) -> Page | None:
+        """The next page, or None at the end."""
+        return None if self.next is None else Page(self._store, _at(self._query, self.next))
+
     def __iter__(self) -> Iterator[SessionInfo]:
-        page = self
-        while True:
+        page: Page | None = self
+        while page is not None:
             yield from page.items
-            if page.next is None:
-                return
-            page = Page(self._store, _at(self._query, page.next))
+            page = page.following()
 
 
 class Store:
@@ -84,7 +86,9 @@ class Store:
 
     def session(self, key: str, **attributes: Any) -> Session:
         """The one session of that key. It is made at its first append; then `attributes` (those of `new`) apply."""
-        return Session(self, None, check_name(key, "key"), _about(**attributes))
+        session = self._handle(key, attributes)
+        session._found()
+        return session
 
     def new(
         self,
@@ -95,7 +99,7 @@ class Store:
         provider: str | None = None,
         cwd: str | os.PathLike[str] | None = None,
         system: str | None = None,
-        tags: tuple[str, ...] | list[str] = (),
+        tags: Iterable[str] = (),
         meta: dict[str, Any] | None = None,
         id: str | None = None,
         at: datetime | None = None,
@@ -199,6 +203,10 @@ class Store:
 
     # -- how it gets there -----------------------------------------------------------------------------
 
+    def _handle(self, key: str, attributes: dict[str, Any]) -> Session:
+        """The session of a key, not looked up yet."""
+        return Session(self, None, check_name(key, "key"), _about(**attributes))
+
     def _new_session(
         self, *, about: About, id: str | None = None, key: str | None = None, at: datetime | None = None
     ) -> NewSession:
@@ -226,7 +234,7 @@ def open(
     The default is $THREADLINE_HOME/threadline.db, else the platform's data directory. `durability="full"`: what is
     acknowledged survives power loss; "relaxed": a crash of the process, but perhaps not the last moments before a power
     cut. `clock` returns an aware datetime, `count_tokens` takes a Message."""
-    from threadline.backends.sqlite import SqliteBackend
+    from threadline.backends.sqlite.backend import SqliteBackend
 
     if durability not in ("full", "relaxed"):
         raise InvalidArgument(f'durability is "full" or "relaxed", not {durability!r}')
@@ -265,7 +273,7 @@ def _checked_namespace(namespace: str) -> str:
 def _about(
     *,
     title: str | None = None,
-    tags: tuple[str, ...] | list[str] = (),
+    tags: Iterable[str] = (),
     meta: dict[str, Any] | None = None,
     **fields: Any,
 ) -> About:

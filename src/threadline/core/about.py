@@ -73,6 +73,8 @@ def inherited(origin: About, given: About, origin_id: str, at: int) -> About:
 def opening_words(message: Message) -> str:
     """The first readable words of a message, on one line. Attachments and tool results do not count."""
     said = " ".join(
-        part.text[: PREVIEW_CHARS * 8] for part in message.parts if type(part) is Text and not part.extra.get("attachment")
+        part.text[: PREVIEW_CHARS * 8]
+        for part in message.parts
+        if type(part) is Text and not part.extra.get("attachment")
     )
     return " ".join(said.split())[:PREVIEW_CHARS]

@@ -15,7 +15,7 @@ Finding = tuple[int, str]  # the entry, and what is wrong with it
 
 
 class Audit:
-    """Walks a log from `state` to entry `last`. Iterating gives findings; afterwards `state` is what the head must be."""
+    """Walks a log from `state` to entry `last`. Iterating gives findings; then `state` is what the head must be."""
 
     def __init__(self, log: Log, state: State, last: int) -> None:
         self.state = state

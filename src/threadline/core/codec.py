@@ -193,7 +193,9 @@ def _check_json(value: Any, place: str, depth: int) -> None:
     elif isinstance(value, float):
         _must(isfinite(value), place, "a finite number (JSON has no NaN and no infinity)")
     else:
-        raise InvalidMessage(place, f"JSON has no {type(value).__name__}: use dict, list, str, int, float, bool or None")
+        raise InvalidMessage(
+            place, f"JSON has no {type(value).__name__}: use dict, list, str, int, float, bool or None"
+        )
 
 
 def _optional_str(value: Any) -> bool:

@@ -43,9 +43,7 @@ def seen(log: Log, spans: Spans) -> list[Seen]:
     return out
 
 
-def plan_run(
-    entries: Sequence[Seen], *, since: int | None, upto: int | None, keep_turns: int | None
-) -> Plan:
+def plan_run(entries: Sequence[Seen], *, since: int | None, upto: int | None, keep_turns: int | None) -> Plan:
     """The largest foldable run within what was asked for. Raises NotVisible or NothingToCompact."""
     start = 0 if since is None else _index(entries, since)
     end = _end(entries, upto, keep_turns)

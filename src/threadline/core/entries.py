@@ -150,7 +150,9 @@ def data_draft(
 ) -> Draft:
     body = codec.encode(data)
     spent = None if usage is None else codec.encode(usage)
-    return Draft(kind, at, body, entry_digest(kind, at, key, tokens, spent, body), tokens, voice, key, spent, None, data)
+    return Draft(
+        kind, at, body, entry_digest(kind, at, key, tokens, spent, body), tokens, voice, key, spent, None, data
+    )
 
 
 def voice_of(message: Message) -> int:

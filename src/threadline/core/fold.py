@@ -67,9 +67,7 @@ def state_at(log: Log, seq: int, salt: bytes) -> State:
     row = log.row(seq)
     pending = nodes(log)(row.open).pending if row.open else 0
     messages, tokens = measure(log, spans_at(log, seq))
-    return State(
-        seq, row.chain, row.view, row.shown, row.total, row.open, row.asked, pending, messages, tokens
-    )
+    return State(seq, row.chain, row.view, row.shown, row.total, row.open, row.asked, pending, messages, tokens)
 
 
 def measure(log: Log, spans: Spans) -> tuple[int, int]:
@@ -91,9 +89,7 @@ def nodes(log: Log) -> calls.Nodes:
 def draft_of(row: Row) -> Draft:
     """The draft that a row was made from."""
     message, data = content(row)
-    return Draft(
-        row.kind, row.at, row.body, row.digest, row.tokens, row.voice, row.key, row.usage, message, data
-    )
+    return Draft(row.kind, row.at, row.body, row.digest, row.tokens, row.voice, row.key, row.usage, message, data)
 
 
 # -- entries that give the view another shape ----------------------------------------------------------
@@ -124,7 +120,7 @@ def _reshaped(state: State, draft: Draft, log: Log) -> tuple[State, Row]:
 
 
 def _open_calls(state: State, kind: str, data: dict[str, Any], past: Spans, log: Log) -> Top:
-    """Which calls are open in the new view. Compactions fold whole pairs, so they and their expansions change nothing."""
+    """Which calls are open in the new view. Compactions fold whole pairs: making or undoing one changes nothing."""
     if kind == "clear":
         return Top(0, None, 0)
     if kind == "rewind":

@@ -113,7 +113,15 @@ class Entries(Iterator[Entry]):
     A damaged entry raises Damaged in its turn; `next()` then goes on with the one after it."""
 
     def __init__(
-        self, log: Log, session: str, first: int, last: int, *, kinds: frozenset[str] | None, limit: int | None, reverse: bool
+        self,
+        log: Log,
+        session: str,
+        first: int,
+        last: int,
+        *,
+        kinds: frozenset[str] | None,
+        limit: int | None,
+        reverse: bool,
     ) -> None:
         self._rows = log.rows(first, last, reverse=reverse)
         self._session = session

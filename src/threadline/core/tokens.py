@@ -1,7 +1,7 @@
 """How many tokens a message takes, roughly.
 
-No exact tokenizer exists offline for most models, and the model family matters as much as the method. A quarter of the
-UTF-8 bytes is within 6 % in total on real transcripts, and kinder to scripts without spaces than counting characters."""
+No exact tokenizer exists offline for most models, and the model family matters as much as the method. A quarter of
+the UTF-8 bytes comes close on real transcripts, and is kinder to scripts without spaces than counting characters."""
 
 from __future__ import annotations
 

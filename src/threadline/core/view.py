@@ -83,4 +83,3 @@ def _cut(spans: Spans, seq: int, *, before: bool) -> tuple[Spans, Spans]:
             edge = seq if before else seq + 1
             return tidy([*spans[:i], (first, edge - 1)]), tidy([(edge, last), *spans[i + 1 :]])
     return spans, ()
-

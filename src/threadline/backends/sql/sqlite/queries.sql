@@ -170,3 +170,55 @@ SELECT session FROM tag WHERE namespace = :namespace AND tag = :tag LIMIT :few
 
 -- few_by_prefix: the sessions whose key begins so, if they are few
 SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few
+
+-- counts: for stats
+SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry)
+
+-- schema: what the tables and indexes are
+SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name
+
+-- verify_file: what SQLite itself can tell of its pages and indexes
+PRAGMA integrity_check(1000)
+
+-- verify_numbers: every session of which there is a trace
+SELECT session FROM session UNION SELECT session FROM head ORDER BY 1
+
+-- verify_session: all that is said of a session
+SELECT namespace, id, key, created_at, cwd, agent, origin, about, seal FROM session WHERE session = ?
+
+-- verify_tags: what listings find a session by
+SELECT namespace, tag FROM tag WHERE session = ?
+
+-- verify_head: the hot half of a session
+SELECT namespace, seal, log, status, opened, updated_at,
+       head, chain, view, shown, total, open, asked, pending, messages, tokens
+FROM   head
+WHERE  session = ?
+
+-- verify_shares: a session's lineage
+SELECT session, first, last, log, seal FROM share WHERE session = ? ORDER BY first
+
+-- verify_outside: entries that no seq of the session reaches
+SELECT count(*) FROM entry WHERE log = ? AND (seq > ? OR seq <= ?)
+
+-- verify_keys: each idempotency key, its session, and how many of its entries carry it
+SELECT k.log, k.key, k.seq, k.count, k.identity, k.seal, s.id,
+       (SELECT count(*) FROM entry e
+        WHERE e.log = k.log AND e.seq BETWEEN k.seq AND k.seq + k.count - 1 AND e.key = k.key)
+FROM   key k
+LEFT JOIN head h    ON h.log = k.log
+LEFT JOIN session s ON s.session = h.session
+
+-- verify_keyless: entries whose idempotency key has no row
+SELECT e.seq, s.id
+FROM   entry e
+LEFT JOIN key k     ON k.log = e.log AND k.key = e.key AND e.seq BETWEEN k.seq AND k.seq + k.count - 1
+LEFT JOIN head h    ON h.log = e.log
+LEFT JOIN session s ON s.session = h.session
+WHERE  e.key IS NOT NULL AND k.key IS NULL
+
+-- verify_strays: rows that belong to nothing
+SELECT (SELECT count(*) FROM entry WHERE log     NOT IN (SELECT log     FROM share)),
+       (SELECT count(*) FROM log   WHERE log     NOT IN (SELECT log     FROM share)),
+       (SELECT count(*) FROM share WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM tag   WHERE session NOT IN (SELECT session FROM session))

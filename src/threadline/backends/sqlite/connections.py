@@ -48,9 +48,7 @@ class Pool:
 
     While the process forks, no connection is in use: a child must not inherit SQLite's own locks half-way."""
 
-    def __init__(
-        self, make: Callable[[], apsw.Connection], *, single: bool, in_child: Callable[[], None]
-    ) -> None:
+    def __init__(self, make: Callable[[], apsw.Connection], *, single: bool, in_child: Callable[[], None]) -> None:
         self._make = make
         self._single = single
         self._in_child = in_child
@@ -153,6 +151,4 @@ def _after_fork_in_child() -> None:
     _fork_turn.release()
 
 
-os.register_at_fork(
-    before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child
-)
+os.register_at_fork(before=_before_fork, after_in_parent=_after_fork_in_parent, after_in_child=_after_fork_in_child)

@@ -1,0 +1,39 @@
+# Two commands do everything on a fresh machine with Python >= 3.11: `make demo` and `make test`.
+# Each target makes its own virtual environment first.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+
+.PHONY: demo test lint bench torture clean
+
+demo: $(VENV)/installed          ## the main job, in front of your eyes, in under 15 seconds
+	$(BIN)/threadline demo
+
+test: $(VENV)/installed-dev lint ## everything that must hold, in minutes
+	$(BIN)/python -m pytest -n 2 --dist worksteal -q
+
+lint: $(VENV)/installed-dev      ## style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/installed-dev     ## speed, as ratios beside bare SQLite in one run
+	$(BIN)/python -m bench
+
+torture: $(VENV)/installed-dev   ## the long proofs; SCALE=1 is a short run, the default 25 takes a while
+	THREADLINE_SCALE=$(or $(SCALE),25) $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/promises tests/core
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@ $(VENV)/installed
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis

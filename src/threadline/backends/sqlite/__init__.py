@@ -1,0 +1,3 @@
+"""One SQLite file."""
+
+from __future__ import annotations

@@ -1,0 +1,93 @@
+"""The file: made, recognised, brought to our schema, copied."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+
+import apsw
+
+from threadline.backends import sql
+from threadline.errors import Conflict, NotThreadline, TooNew
+
+APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
+SCHEMA_VERSION = 1
+
+
+def make(path: str) -> None:
+    """An empty file that only its owner reads, its name on disk. An existing one is left as it is."""
+    folder = os.path.dirname(os.path.abspath(path))
+    os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not os.path.exists(path):
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        sync(folder)
+
+
+def upgrade(connection: apsw.Connection, path: str, *, memory: bool) -> None:
+    """Bring a new or older file to our schema, all or nothing. Raises NotThreadline or TooNew, touching nothing."""
+    version = version_of(connection, path)
+    if version == 0:
+        connection.pragma("auto_vacuum", "INCREMENTAL")  # erased pages can be given back
+    if not memory and connection.pragma("journal_mode") != "wal":  # new, or restored from a backup
+        connection.pragma("journal_mode", "WAL")
+    if version == SCHEMA_VERSION:
+        return
+    steps = {SCHEMA_VERSION: sql.schema("sqlite")} if version == 0 else sql.migrations("sqlite")
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        for step in sorted(steps):
+            if step > version:
+                connection.execute(steps[step])
+        connection.pragma("application_id", APPLICATION_ID)
+        connection.pragma("user_version", SCHEMA_VERSION)
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def version_of(connection: apsw.Connection, path: str) -> int:
+    try:
+        owner, version = connection.pragma("application_id"), connection.pragma("user_version")
+        empty = not connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+    except apsw.NotADBError as error:
+        raise NotThreadline(path, "it is not a SQLite database") from error
+    if owner != APPLICATION_ID:
+        if owner or version or not empty:
+            raise NotThreadline(path, "it is another application's database")
+        return 0
+    if version > SCHEMA_VERSION:
+        raise TooNew(path, version, SCHEMA_VERSION)
+    return int(version)
+
+
+def check(connection: apsw.Connection, path: str) -> None:
+    """Raise unless this is a store of ours that we can read. For read-only stores, which nobody upgrades."""
+    if version_of(connection, path) == 0:
+        raise NotThreadline(path, "it is empty")
+
+
+def backup(connection: apsw.Connection, target: str) -> None:
+    """A consistent copy, however much is written meanwhile: one read transaction, no step of which is ever repeated."""
+    if os.path.exists(target):
+        raise Conflict(f"{target} exists already: a backup never overwrites, choose a new path")
+    unfinished = target + ".partial"
+    with suppress(FileNotFoundError):
+        os.unlink(unfinished)
+    connection.execute("VACUUM INTO ?", (unfinished,))
+    os.chmod(unfinished, 0o600)
+    sync(unfinished)
+    os.rename(unfinished, target)
+    sync(os.path.dirname(os.path.abspath(target)))
+
+
+def sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def size(path: str) -> int:
+    return os.path.getsize(path) if os.path.exists(path) else 0

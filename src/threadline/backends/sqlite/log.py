@@ -1,0 +1,73 @@
+"""A session's log on SQLite, put together from the pieces of its lineage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from typing import Any
+
+from threadline.backends.backend import Ref
+from threadline.core.entries import Row
+from threadline.errors import Damaged
+
+PAGE = 256  # rows read at once: enough to be quick, few enough that no reader holds up a checkpoint
+
+Select = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a named statement, in or out of a transaction
+
+
+class SqliteLog:
+    """See `core.view.Log` for what the methods promise."""
+
+    def __init__(self, ref: Ref, select: Select) -> None:
+        self._ref = ref
+        self._select = select
+
+    def row(self, seq: int) -> Row:
+        for log, first, last in reversed(self._ref.lineage):
+            if first <= seq <= last and (found := self._select("row", (log, seq))):
+                return Row._make(found[0])
+        raise Damaged(self._ref.id, seq, "the entry is missing")
+
+    def rows(
+        self, first: int, last: int, *, shown: bool = False, reverse: bool = False, page: int = PAGE
+    ) -> Iterator[Row]:
+        lineage = self._ref.lineage
+        for log, low, high in reversed(lineage) if reverse else lineage:
+            low, high = max(low, first), min(high, last)
+            while low <= high:
+                rows = self._page(log, low, high, page, reverse)
+                seen = [row for row in rows if row.voice] if shown else rows
+                yield from seen
+                if len(rows) < page:
+                    break
+                edge = rows[-1].seq
+                if not seen:  # a long silence: jump over it
+                    edge = self._end_of_silence(log, low if reverse else high, rows[-1], reverse)
+                low, high = (low, edge - 1) if reverse else (edge + 1, high)
+
+    def _page(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Row]:
+        try:
+            found = self._select("rows_reverse" if reverse else "rows", (log, low, high, page))
+        except Damaged:  # one bad page of the file must not hide the rest
+            found = self._one_by_one(log, low, high, page, reverse)
+        return list(map(Row._make, found))
+
+    def _one_by_one(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Any]:
+        seqs = range(high, max(low, high - page + 1) - 1, -1) if reverse else range(low, min(high, low + page - 1) + 1)
+        found = []
+        for seq in seqs:
+            with suppress(Damaged):  # a gap in seq tells the reader
+                found += self._select("row", (log, seq))
+        return found
+
+    def _end_of_silence(self, log: int, limit: int, row: Row, reverse: bool) -> int:
+        """The last entry of the silence that `row` stands in, in the direction of reading, found by halving."""
+        near, far = row.seq, limit
+        while near != far:
+            middle = (near + far) // 2 if reverse else (near + far + 1) // 2
+            found = self._select("shown", (log, middle))
+            if found and found[0][0] == row.shown:
+                near = middle
+            else:
+                far = middle + 1 if reverse else middle - 1
+        return near + 1 if reverse else near  # downwards, the halving ends at the visible entry itself

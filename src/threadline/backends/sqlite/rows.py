@@ -1,0 +1,52 @@
+"""How statements are run: by name, with bound values, foreign errors made ours at the edge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import apsw
+
+from threadline.backends import sql
+from threadline.errors import Damaged, ReadOnly, StoreBusy, StoreFailed, StoreFull, ThreadlineError
+
+SQL = sql.queries("sqlite")
+
+Values = tuple[Any, ...] | dict[str, Any]
+
+
+def run(connection: apsw.Connection, name: str, values: Values = ()) -> None:
+    connection.execute(SQL[name], values)
+
+
+def one(connection: apsw.Connection, name: str, values: Values = ()) -> Any:
+    """The first row, or None."""
+    return connection.execute(SQL[name], values).fetchone()
+
+
+def many(connection: apsw.Connection, name: str, values: Values = ()) -> list[Any]:
+    return connection.execute(SQL[name], values).fetchall()
+
+
+@contextmanager
+def our_errors() -> Iterator[None]:
+    try:
+        yield
+    except apsw.Error as error:
+        raise translated(error) from error
+    except OSError as error:
+        raise StoreFailed(f"the operating system refused: {error}") from error
+
+
+def translated(error: apsw.Error) -> ThreadlineError:
+    match error:
+        case apsw.FullError():
+            return StoreFull(f"no space left ({error}): nothing was written; free some space and call again")
+        case apsw.BusyError() | apsw.LockedError():
+            return StoreBusy(f"another program holds the database ({error}): nothing was written, try again")
+        case apsw.CorruptError() | apsw.NotADBError():
+            return Damaged(None, None, str(error))
+        case apsw.ReadOnlyError():
+            return ReadOnly()
+    return StoreFailed(f"the database could not do it ({type(error).__name__}: {error}): nothing was written")

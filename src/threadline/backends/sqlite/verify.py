@@ -1,0 +1,151 @@
+"""Verify a SQLite store: every row of every table against its digest, its seal or the fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any
+
+import apsw
+
+from threadline.backends import sql
+from threadline.backends.backend import Piece, Problem, Ref
+from threadline.backends.sqlite.log import SqliteLog
+from threadline.backends.sqlite.rows import SQL, many, one
+from threadline.backends.sqlite.sessions import decoded_about
+from threadline.backends.sqlite.transactions import ENDLESS
+from threadline.core.audit import Audit
+from threadline.core.digest import seal
+from threadline.core.entries import stored, text, text_or_none
+from threadline.core.fold import State, start, state_at
+from threadline.errors import Damaged, ThreadlineError
+
+# What reading damaged rows may raise: nothing else is expected, and nothing else is caught.
+UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError)
+
+
+def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
+    counts = {"sessions": 0, "entries": 0, "keys": 0}
+    checks: tuple[Callable[[], Iterator[Problem]], ...] = (
+        partial(_file, connection),
+        partial(_schema, connection),
+        partial(_sessions, connection, counts),
+        partial(_keys, connection, counts),
+        partial(_strays, connection),
+    )
+    problems: list[Problem] = []
+    for check in checks:
+        try:
+            problems.extend(check())
+        except UNREADABLE as error:
+            problems.append(Problem(None, None, f"cannot be read: {error}"))
+    return problems, counts
+
+
+def _file(connection: apsw.Connection) -> Iterator[Problem]:
+    for (line,) in many(connection, "verify_file"):
+        if line != "ok":
+            yield Problem(None, None, f"the file: {line}")
+
+
+def _schema(connection: apsw.Connection) -> Iterator[Problem]:
+    """A flipped bit in a table's definition would change what all of its rows mean."""
+    fresh = apsw.Connection(":memory:")
+    fresh.execute(sql.schema("sqlite"))
+    if many(connection, "schema") != many(fresh, "schema"):
+        yield Problem(None, None, "the schema is not ours")
+
+
+def _sessions(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+    for (number,) in many(connection, "verify_numbers"):
+        counts["sessions"] += 1
+        name = f"#{number}"
+        try:
+            name = yield from _session(connection, number)
+            yield from _log(connection, number, name, counts)
+        except UNREADABLE as error:
+            yield Problem(name, None, f"cannot be read: {error}")
+
+
+def _session(connection: apsw.Connection, number: int) -> Generator[Problem, None, str]:
+    """The rows that say what the session is; returns its name."""
+    row = one(connection, "verify_session", (number,))
+    if row is None:
+        yield Problem(f"#{number}", None, "the session row is missing")
+        return f"#{number}"
+    *columns, mark = row
+    namespace, name, about = columns[0], text(columns[1]), decoded_about(columns[7])
+    if seal(*columns) != mark:
+        yield Problem(name, None, "the session row does not match its seal")
+    if {(namespace, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (number,))):
+        yield Problem(name, None, "the tags that listings use are not those of the session")
+    return name
+
+
+def _log(connection: apsw.Connection, number: int, name: str, counts: dict[str, int]) -> Iterator[Problem]:
+    """The head row, the lineage, and the session's own log, folded anew."""
+    head = one(connection, "verify_head", (number,))
+    if head is None:
+        yield Problem(name, None, "the head row is missing")
+        return
+    namespace, mark, own, *columns = head
+    if seal(number, namespace, own, *columns) != mark:
+        yield Problem(name, None, "the head row does not match its seal")
+    lineage = yield from _lineage(connection, number, name, own)
+    log = SqliteLog(Ref(number, name, None, lineage), partial(_select, connection))
+    (salt,) = one(connection, "salt", (lineage[0].log,))
+    base, state = lineage[-1].first - 1, State(*columns[3:])
+    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
+    for seq, what in audit:
+        yield Problem(name, seq, what)
+    counts["entries"] += audit.entries
+    if audit.state.chain and audit.state != state:
+        wrong = [field for field, a, b in zip(State._fields, audit.state, state, strict=True) if a != b]
+        yield Problem(name, None, f"the head row is not the fold of the log: {', '.join(wrong)}")
+    (outside,) = one(connection, "verify_outside", (own, state.head, base))
+    still = one(connection, "verify_head", (number,))
+    if outside and still is not None and still[6] == state.head:  # else somebody appended meanwhile
+        yield Problem(name, None, f"{outside} entries lie outside of the log's bounds")
+
+
+def _lineage(
+    connection: apsw.Connection, number: int, name: str, own: int
+) -> Generator[Problem, None, tuple[Piece, ...]]:
+    shares = many(connection, "verify_shares", (number,))
+    expected = 1
+    for *columns, mark in shares:
+        if seal(*columns) != mark:
+            yield Problem(name, None, "a share row does not match its seal")
+        if columns[1] != expected:
+            yield Problem(name, None, f"no log holds entry {expected}")
+        expected = columns[2] + 1
+    if not shares or shares[-1][2] != ENDLESS or shares[-1][3] != own:
+        raise Damaged(name, None, "its own log is not the last of its lineage")
+    return tuple(Piece(log, first, last) for _, first, last, log, _ in shares)
+
+
+def _keys(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+    """Every idempotency key against its seal and the entries it names, and the other way round."""
+    for *columns, mark, id, found in connection.execute(SQL["verify_keys"]):
+        counts["keys"] += 1
+        if seal(*columns) != mark:
+            yield Problem(text_or_none(id), columns[2], "the row of an idempotency key does not match its seal")
+        elif found != columns[3]:
+            yield Problem(text_or_none(id), columns[2], "an idempotency key names entries that do not carry it")
+    for seq, id in many(connection, "verify_keyless"):
+        yield Problem(text_or_none(id), seq, "the row of its idempotency key is missing")
+
+
+def _strays(connection: apsw.Connection) -> Iterator[Problem]:
+    kinds = ("entries of no log", "logs of no session", "shares of no session", "tags of no session")
+    for count, kind in zip(one(connection, "verify_strays"), kinds, strict=True):
+        if count:
+            yield Problem(None, None, f"{count} {kind}")
+
+
+def _select(connection: apsw.Connection, name: str, values: tuple[Any, ...]) -> list[Any]:
+    """Unreadable pages become Damaged, so that the log can read around them."""
+    try:
+        return many(connection, name, values)
+    except apsw.CorruptError as error:
+        raise Damaged(None, None, str(error)) from error
