@@ -35,16 +35,16 @@ class Pen:
     def append(
         self,
         messages: Iterable[MessageLike],
-        *,
         key: str | None = None,
         usage: dict[str, Any] | None = None,
         at: datetime | None = None,
         format: str | None = None,
     ) -> Append:
-        drafts = self._drafts(messages, key=key, usage=usage, at=at, format=format)
-        named = key_bytes(key)
+        moment = self.now() if at is None else time_of(at)
+        named = None if key is None else key_bytes(key)
+        drafts = self._drafts(messages, moment, named, usage, format)
         same = b"" if named is None else identity(b"append", *(codec.canonical(draft.message) for draft in drafts))
-        return Append(at=drafts[0].at if drafts else 0, key=named, identity=same, entries=drafts)
+        return Append(at=moment, key=named, identity=same, entries=drafts)
 
     def note(
         self, data: dict[str, Any], kind: str = "note", *, key: str | None = None, at: datetime | None = None
@@ -58,7 +58,7 @@ class Pen:
     def say(self, kind: str, data: dict[str, Any], *, key: str | None = None, at: datetime | None = None) -> Append:
         """An entry that the model never sees."""
         codec.check_object(data, "data")
-        named, moment = key_bytes(key), self._time(at)
+        named, moment = key_bytes(key), self.now() if at is None else time_of(at)
         same = b"" if named is None else identity(b"note", kind.encode(), codec.canonical(data))
         draft = data_draft(kind, data, at=moment, key=named)
         return Append(at=moment, key=named, identity=same, entries=(draft,))
@@ -94,7 +94,7 @@ class Pen:
             keep_turns=keep_turns,
             plan=plan,
             planned_at=planned_at,
-            usage=_checked_usage(usage),
+            usage=None if usage is None else _checked_usage(usage),
             **self._call("compact", key, at, summary, *run),
         )
 
@@ -107,9 +107,9 @@ class Pen:
         key: str | None = None,
         at: datetime | None = None,
     ) -> Replace:
-        drafts = self._drafts(messages, key=key, at=at)
-        told = [codec.canonical(draft.message).decode() for draft in drafts]
-        call = self._call("replace", key, at, since, upto, told)
+        call = self._call("replace", key, at, since, upto)
+        drafts = self._drafts(messages, call["at"], call["key"])
+        call["identity"] = identity(call["identity"], *(codec.canonical(draft.message) for draft in drafts))
         return Replace(entries=drafts, since=check_seq(since, "since"), upto=check_seq(upto, "upto"), **call)
 
     def expand(self, seq: int, *, key: str | None = None, at: datetime | None = None) -> Expand:
@@ -124,7 +124,7 @@ class Pen:
         def answer(open_call: OpenCall) -> Draft:
             known = "it had started, so its effects are uncertain" if open_call.started else "no start was recorded"
             message = Message.tool(open_call.id, f"Error: {reason} ({known}).", error=True, meta={"repair": reason})
-            return message_draft(message, at=call["at"], tokens=self._count(message), key=call["key"])
+            return message_draft(message, call["at"], self._count(message), call["key"])
 
         return Repair(answer=answer, **call)
 
@@ -133,37 +133,35 @@ class Pen:
     def _drafts(
         self,
         messages: Iterable[MessageLike],
-        *,
-        key: str | None,
-        at: datetime | None,
+        at: int,
+        key: bytes | None,
         usage: dict[str, Any] | None = None,
         format: str | None = None,
     ) -> tuple[Draft, ...]:
-        named, moment, spent = key_bytes(key), self._time(at), _checked_usage(usage)
         drafts = []
-        for i, given in enumerate(messages):
-            message = given if type(given) is Message else as_message(given, format, f"messages[{i}]")
+        for message in messages:
+            if type(message) is not Message:
+                message = as_message(message, format)
             codec.check_message(message)
-            drafts.append(message_draft(message, at=moment, tokens=self._count(message), key=named, usage=spent))
-            spent = None  # the usage of a call is counted once, on its first entry
+            drafts.append(
+                message_draft(message, at, self._count(message), key, None if usage is None else _checked_usage(usage))
+            )
+            usage = None  # the usage of a call is counted once, on its first entry
         return tuple(drafts)
 
     def _call(self, name: str, key: str | None, at: datetime | None, *arguments: Any) -> dict[str, Any]:
         named = key_bytes(key)
         same = b"" if named is None else identity(name.encode(), codec.canonical(arguments))
-        return {"at": self._time(at), "key": named, "identity": same}
-
-    def _time(self, at: datetime | None) -> int:
-        return self.now() if at is None else time_of(at)
+        return {"at": self.now() if at is None else time_of(at), "key": named, "identity": same}
 
 
-def as_message(given: Any, format: str | None = None, place: str = "message") -> Message:
+def as_message(given: Any, format: str | None = None) -> Message:
     """A message from what callers have: a Message, a dict in a known format, or text that the user said."""
     if isinstance(given, str):
         return Message("user", (Text(given),))
     if isinstance(given, Message):
         return given
-    return formats.read_one(given, format, place)
+    return formats.read_one(given, format)
 
 
 def time_of(moment: Any) -> int:
@@ -191,9 +189,7 @@ def check_seq(seq: Any, what: str) -> int:
     return seq
 
 
-def _checked_usage(usage: Any) -> dict[str, Any] | None:
-    if usage is None:
-        return None
+def _checked_usage(usage: Any) -> dict[str, Any]:
     try:
         codec.check_object(usage, "usage")
     except InvalidMessage as error:

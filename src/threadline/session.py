@@ -114,7 +114,7 @@ class Session:
 
         It is on disk when this returns. With `key` the call is idempotent for ever: the same again returns the first
         entry, other content raises KeyReused. With `expect` it raises Stale, and writes nothing, if the head moved."""
-        return self._one(self._pen.append((message,), key=key, usage=usage, at=at, format=format), expect)
+        return self._write((self._pen.append((message,), key, usage, at, format),), expect)[0][0]
 
     def extend(
         self,
@@ -127,8 +127,8 @@ class Session:
         format: str | None = None,
     ) -> list[Entry]:
         """Append several messages, all or none, with consecutive seqs. An empty list writes nothing."""
-        op = self._pen.append(messages, key=key, usage=usage, at=at, format=format)
-        return self._write([op], expect)[0] if op.entries else []
+        op = self._pen.append(messages, key, usage, at, format)
+        return self._write((op,), expect)[0] if op.entries else []
 
     def note(
         self,
@@ -218,7 +218,8 @@ class Session:
         at: datetime | None = None,
     ) -> Entry:
         """Put any messages, or none, where the run from entry `since` to entry `upto` stands. The originals stay."""
-        return self._last(self._pen.replace(messages, since=since, upto=upto, key=key, at=at), expect)
+        op = self._pen.replace(messages, since=since, upto=upto, key=key, at=at)
+        return self._write((op,), expect)[0][-1]
 
     def originals(self, seq: int) -> list[Entry]:
         """What a compaction or replacement stands for, one level."""
@@ -378,17 +379,14 @@ class Session:
     # -- how it gets there -----------------------------------------------------------------------------
 
     def _one(self, op: Op, expect: int | None) -> Entry:
-        return self._write([op], expect)[0][0]
-
-    def _last(self, op: Op, expect: int | None) -> Entry:
-        return self._write([op], expect)[0][-1]
+        return self._write((op,), expect)[0][0]
 
     def _write(self, ops: Sequence[Op], expect: int | None) -> list[list[Entry]]:
         """All writes go through here: one transaction, which makes the session if it is not there yet."""
         if self._ref is not None:
-            return self._backend.write(Target(self._ref), ops, expect=expect).entries
+            return self._backend.write(Target(self._ref), ops, expect).entries
         new = self._store._new_session(key=self._key, about=self._about or About(), at=moment(ops[0].at))
-        self._ref, entries = self._backend.write(Target(None, new), ops, expect=expect)
+        self._ref, entries = self._backend.write(Target(None, new), ops, expect)
         return entries
 
     def _change(self, **what: Any) -> None:

@@ -47,10 +47,10 @@ class NewSession(Struct, frozen=True):
     about: About
 
 
-class Target(Struct, frozen=True):
+class Target(NamedTuple):
     """Which session to write to: one that exists, or the one of `new.key`, made if it does not."""
 
-    ref: Ref | None = None
+    ref: Ref | None
     new: NewSession | None = None
 
 
@@ -106,7 +106,7 @@ class Backend(Protocol):
         """The session of that id or key."""
 
     def write(
-        self, target: Target, ops: Sequence[Op], *, expect: int | None = None, change: Change | None = None
+        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
     ) -> Written:
         """Run ops in one transaction, in order; consecutive numbers, no holes.
 

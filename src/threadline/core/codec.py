@@ -101,7 +101,8 @@ _KINDS: dict[str, type[Part]] = {
 
 def check_message(message: Message, place: str = "message") -> None:
     """Raise InvalidMessage, naming the place, unless the message comes back exactly as it is."""
-    _must(isinstance(message.role, str) and message.role != "", f"{place}.role", "a non-empty string")
+    if not isinstance(message.role, str) or not message.role:
+        raise InvalidMessage(f"{place}.role", "must be a non-empty string")
     for i, part in enumerate(message.parts):
         if type(part) is not Text or type(part.text) is not str or part.extra:
             _check_part(part, f"{place}.parts[{i}]", 0)

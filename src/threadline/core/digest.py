@@ -13,20 +13,19 @@ SIZE = 16
 
 def entry_digest(kind: str, at: int, key: bytes | None, tokens: int, usage: bytes | None, body: bytes) -> bytes:
     """The digest of one entry's content. Lengths are written out, so that no two contents read alike."""
-    head = b"%b|%d|%d|%d|%d|%d|" % (
-        kind.encode(),
-        at,
-        tokens,
-        -1 if key is None else len(key),
-        -1 if usage is None else len(usage),
-        len(body),
-    )
-    return sha256(b"".join((head, key or b"", usage or b"", body))).digest()[:SIZE]
+    if key is None and usage is None:
+        return sha256(b"%b|%d|%d|||%b" % (kind.encode(), at, tokens, body)).digest()[:SIZE]
+    named, spent = _sized(key), _sized(usage)
+    return sha256(b"%b|%d|%d|%b|%b|%b" % (kind.encode(), at, tokens, named, spent, body)).digest()[:SIZE]
+
+
+def _sized(value: bytes | None) -> bytes:
+    return b"" if value is None else b"%d:%b" % (len(value), value)
 
 
 def link(chain: bytes, seq: int, digest: bytes) -> bytes:
     """The chain after entry `seq`."""
-    return sha256(b"%b%d|%b" % (chain, seq, digest)).digest()[:SIZE]
+    return sha256(chain + seq.to_bytes(8, "big") + digest).digest()[:SIZE]
 
 
 def seal(*values: object) -> bytes:

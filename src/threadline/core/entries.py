@@ -61,7 +61,7 @@ class Draft(Struct, frozen=True):
             moment(self.at),
             summary(self.data, seq) if self.kind == "compaction" else self.message,
             self.data,
-            text_or_none(self.key),
+            None if self.key is None else text(self.key),
             self.tokens,
             None if self.usage is None else codec.decode(self.usage),
         )
@@ -123,17 +123,13 @@ def summary(data: dict[str, Any] | None, seq: int) -> Message:
 
 
 def message_draft(
-    message: Message,
-    *,
-    at: int,
-    tokens: int,
-    key: bytes | None = None,
-    usage: dict[str, Any] | None = None,
+    message: Message, at: int, tokens: int, key: bytes | None = None, usage: dict[str, Any] | None = None
 ) -> Draft:
     body = codec.encode(message)
     spent = None if usage is None else codec.encode(usage)
     voice = voice_of(message)
-    tokens = tokens if voice else 0
+    if not voice:
+        tokens = 0  # what the model never sees costs nothing
     digest = entry_digest("message", at, key, tokens, spent, body)
     return Draft("message", at, body, digest, tokens, voice, key, spent, message)
 
@@ -156,12 +152,14 @@ def data_draft(
 
 
 def voice_of(message: Message) -> int:
-    if message.meta.get("hidden"):
+    if message.meta and message.meta.get("hidden"):
         return SILENT
     if message.role == "assistant":
         return ASSISTANT
-    if message.role == "user" and not all(type(part) is ToolResult for part in message.parts):
-        return USER
+    if message.role == "user":
+        for part in message.parts:
+            if type(part) is not ToolResult:
+                return USER
     return OTHER
 
 

@@ -14,11 +14,15 @@ MEDIA_TOKENS = 1_200  # about what providers charge for one picture
 
 def estimate(message: Message) -> int:
     """The default for `count_tokens`."""
-    return MESSAGE_TOKENS + sum(map(_part, message.parts))
+    count = MESSAGE_TOKENS
+    for part in message.parts:
+        count += estimate_text(part.text) if type(part) is Text else _part(part)
+    return count
 
 
 def estimate_text(text: str) -> int:
-    return -(-len(text.encode("utf-8", "surrogatepass")) // 4)
+    size = len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+    return (size + 3) // 4
 
 
 def _part(part: Part) -> int:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from functools import partial
 from typing import Any
 
 import apsw
@@ -22,6 +21,8 @@ from threadline.core.about import Change
 from threadline.core.fold import State
 from threadline.core.ops import Op
 from threadline.errors import NotFound, ReadOnly, ThreadlineError, Uncertain
+
+RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
 
 
 class SqliteBackend:
@@ -94,35 +95,33 @@ class SqliteBackend:
     # -- writing ---------------------------------------------------------------------------------------
 
     def write(
-        self, target: Target, ops: Sequence[Op], *, expect: int | None = None, change: Change | None = None
+        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
     ) -> Written:
-        keyed = change is None and all(op.key is not None for op in ops)
-        run = partial(transactions.write, target=target, ops=ops, expect=expect, change=change)
-        written: Written = self._submit(run, tries=3 if keyed else 1)
-        return written
+        for tries_left in range(RETRIES, -1, -1):
+            try:
+                written: Written = self._submit(transactions.write, target, ops, expect, change)
+                return written
+            except Uncertain:  # if every op is keyed: what is stored will be found, what is not will be written
+                if not tries_left or change is not None or not all(op.key for op in ops):
+                    raise
+        raise AssertionError("unreachable")
 
     def new(self, session: NewSession) -> Ref:
-        ref: Ref = self._submit(partial(transactions.create, new=session))
+        ref: Ref = self._submit(transactions.create, session)
         return ref
 
     def change(self, ref: Ref, change: Change) -> None:
-        self._submit(partial(transactions.change_about, ref=ref, change=change))
+        self._submit(transactions.change_about, ref, change)
 
     def fork(self, ref: Ref, at: int | None, new: NewSession) -> Ref:
-        fork: Ref = self._submit(partial(transactions.fork, origin=ref, at=at, new=new))
+        fork: Ref = self._submit(transactions.fork, ref, at, new)
         return fork
 
-    def _submit(self, run: Callable[[apsw.Connection], Any], tries: int = 1) -> Any:
-        """Run a function in a write transaction. What a key makes safe to repeat is repeated after a failed commit."""
+    def _submit(self, operation: Callable[..., Any], *arguments: Any) -> Any:
+        """Run an operation in a write transaction, alone or together with those of other threads."""
         if self._read_only:
             raise ReadOnly
-        while True:
-            tries -= 1
-            try:
-                return self._writers.submit(Job(run))
-            except _CommitFailed as failed:
-                if not tries:
-                    raise failed.as_ours() from failed.__cause__
+        return self._writers.submit(Job(operation, arguments))
 
     def _commit(self, group: list[Job]) -> None:
         """Run the jobs of a group in one transaction; alone, each in its own, if that fails."""
@@ -131,9 +130,9 @@ class SqliteBackend:
             if len(group) == 1 or not _run_together(connection, group):
                 for job in group:
                     connection = self._run_alone(connection, job)
-            for job in group[1:]:
-                wake(job)  # before the checkpoint: it is no part of their answer
             if self._wal_pages >= self._checkpoint_at:
+                for job in group:
+                    wake(job)  # the checkpoint is no part of their answer
                 self._checkpoint(connection)
         finally:
             self._pool.give(connection)
@@ -152,11 +151,11 @@ class SqliteBackend:
             connection.execute("COMMIT")
         except apsw.Error as error:
             # It may be on disk all the same, so nothing that this connection remembers counts any more.
-            failed = _CommitFailed(answer, translated(error))
-            failed.__cause__ = error
-            job.fail(failed)
+            uncertain = _uncertain(answer)
+            uncertain.__cause__ = translated(error)
+            job.fail(uncertain)
             return self._renewed(connection)
-        job.succeed(answer)
+        job.answer, job.done = answer, True
         return connection
 
     def _rolled_back(self, connection: apsw.Connection) -> apsw.Connection:
@@ -270,19 +269,12 @@ class SqliteBackend:
 # -- commits -------------------------------------------------------------------------------------------
 
 
-class _CommitFailed(Exception):
-    """COMMIT reported an error: the transaction may be stored or not."""
-
-    def __init__(self, answer: Any, error: ThreadlineError) -> None:
-        self.answer = answer
-        self.error = error
-
-    def as_ours(self) -> ThreadlineError:
-        """For what was not keyed: nobody knows. What was keyed failed again and again, and may be called once more."""
-        if isinstance(self.answer, Written) and not all(e.key for es in self.answer.entries for e in es):
-            written = [entry.seq for entries in self.answer.entries for entry in entries]
-            return Uncertain(self.answer.ref.id, min(written, default=1) - 1)
-        return self.error
+def _uncertain(answer: Any) -> Uncertain:
+    """COMMIT reported an error after an operation that would have given this answer."""
+    if isinstance(answer, Written):
+        seqs = [entry.seq for entries in answer.entries for entry in entries]
+        return Uncertain(answer.ref.id, min(seqs, default=1) - 1)
+    return Uncertain(answer.id if isinstance(answer, Ref) else None, 0)
 
 
 def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
@@ -309,7 +301,7 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
             return False
         raise
     for job, (answer, refused) in zip(group, outcomes, strict=True):
-        job.succeed(answer) if refused is None else job.fail(refused)
+        job.answer, job.error, job.done = answer, refused, True
     return True
 
 

@@ -56,15 +56,17 @@ class Pool:
         _pools.add(self)
 
     def _renew(self) -> None:
-        self._free = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._free = threading.Condition(self._lock)  # somebody waits for connections to come back
         self._idle: list[apsw.Connection] = []
         self._taken = 0
+        self._waiters = 0
         self._closed = False
 
     def take(self) -> apsw.Connection:
-        with self._free:
-            while self._single and self._taken and not self._closed:
-                self._free.wait()
+        with self._lock:
+            if self._single and self._taken:
+                self._wait()
             if self._closed:
                 raise Closed
             self._taken += 1
@@ -77,37 +79,45 @@ class Pool:
             raise
 
     def give(self, connection: apsw.Connection) -> None:
-        with self._free:
+        with self._lock:
             self._taken -= 1
             self._idle.append(connection)
-            self._free.notify_all()
+            if self._waiters:
+                self._free.notify_all()
 
     def drop(self, connection: apsw.Connection | None) -> None:
         """Instead of give: this connection is not to be trusted any more."""
-        with self._free:
+        with self._lock:
             self._taken -= 1
-            self._free.notify_all()
+            if self._waiters:
+                self._free.notify_all()
         if connection is not None:
             connection.close(True)
 
     def close(self) -> list[apsw.Connection]:
         """Take no more, wait for those that are out, and hand over all connections to be closed."""
-        with self._free:
+        with self._lock:
             self._closed = True
-            self._free.notify_all()
-            while self._taken:
-                self._free.wait()
+            self._wait()
             idle, self._idle = self._idle, []
             return idle
+
+    def _wait(self, timeout_s: float | None = None) -> None:
+        """Until no connection is out. The lock is held before and after."""
+        self._waiters += 1
+        try:
+            self._free.wait_for(lambda: not self._taken, timeout_s)
+        finally:
+            self._waiters -= 1
 
     # -- fork ------------------------------------------------------------------------------------------
 
     def before_fork(self) -> None:
-        self._free.acquire()
-        self._free.wait_for(lambda: not self._taken, timeout=FORK_WAIT_S)
+        self._lock.acquire()
+        self._wait(FORK_WAIT_S)
 
     def after_fork_in_parent(self) -> None:
-        self._free.release()
+        self._lock.release()
 
     def after_fork_in_child(self) -> None:
         """The child opens connections of its own. The inherited ones are kept, unused, for ever: closing them would
@@ -122,7 +132,7 @@ class Pool:
         self._in_child()
 
 
-FORK_WAIT_S = 10.0
+FORK_WAIT_S = 10.0  # a thread that is stuck in SQLite for so long must not hold up the fork for ever
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 _abandoned: list[apsw.Connection] = []

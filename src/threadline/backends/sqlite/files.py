@@ -26,8 +26,6 @@ def make(path: str) -> None:
 def upgrade(connection: apsw.Connection, path: str, *, memory: bool) -> None:
     """Bring a new or older file to our schema, all or nothing. Raises NotThreadline or TooNew, touching nothing."""
     version = version_of(connection, path)
-    if version == 0:
-        connection.pragma("auto_vacuum", "INCREMENTAL")  # erased pages can be given back
     if not memory and connection.pragma("journal_mode") != "wal":  # new, or restored from a backup
         connection.pragma("journal_mode", "WAL")
     if version == SCHEMA_VERSION:

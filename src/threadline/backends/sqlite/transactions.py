@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
+from hashlib import sha256
 from typing import Any
 
 import apsw
@@ -23,61 +24,94 @@ from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
 
 ENDLESS = 2**62  # the end of a log that still grows
 
+OPENED_BY = {ASSISTANT: 1, USER: 2}  # whose words open the session; the user's stay
+OPENED_BY_USER = 2
+
 
 def write(
-    connection: apsw.Connection,
-    *,
-    target: Target,
-    ops: Sequence[Op],
-    expect: int | None,
-    change: Change | None,
+    connection: apsw.Connection, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None
 ) -> Written:
     ref = target.ref or _find_or_create(connection, target.new)
-    namespace, log_number, status, opened, updated_at, *fold = head_of(connection, ref)
-    begin = state = State(*fold)
-    log = SqliteLog(ref, partial(many, connection))
-    entries: list[list[Entry]] = []
-    for op in ops:
-        if (known := _known(connection, ref, op)) is not None:
-            entries.append([row.entry(ref.id) for row in log.rows(known[0], known[-1])])
-            continue
-        if status:
-            raise NotActive(ref.id, STATUSES[status])
-        if expect is not None and begin.head != expect:
-            raise Stale(expect, begin.head)
-        if standing := op.standing(state, log):
-            entries.append([log.row(standing).entry(ref.id)])
-            continue
-        first = state.head + 1
-        drafts = op.drafts(state, log)
-        for draft in drafts:
-            state, row = after(state, draft, log)
-            run(connection, "insert_entry", (log_number, *row))
-            if opened < 2 and draft.voice:
-                opened = _open(connection, ref, draft, state.head, opened)
-        if op.key is not None and drafts:
-            key_row = (log_number, op.key, first, len(drafts), op.identity)
-            run(connection, "insert_key", (*key_row, seal(*key_row)))
-        entries.append([draft.entry(ref.id, seq) for seq, draft in enumerate(drafts, first)])
-    if state is not begin:
-        updated_at = max(max(op.at for op in ops), updated_at + 1)
-        _move_head(connection, ref, namespace, (log_number, status, opened, updated_at, *state))
+    writing = _Writing(connection, ref, expect)
+    entries = [writing.run(op) for op in ops]
+    writing.move_head()
     if change is not None:
-        change_about(connection, ref=ref, change=change)
+        change_about(connection, ref, change)
     return Written(ref, entries)
 
 
-def _known(connection: apsw.Connection, ref: Ref, op: Op) -> range | None:
-    """The entries that an earlier call of the same key wrote. Raises KeyReused if it was another call."""
-    if op.key is None:
-        return None
-    found = one(connection, "find_key", (op.key, ref.number))
-    if found is None:
-        return None
-    seq, count, identity = found
-    if identity != op.identity:
-        raise KeyReused(text(op.key), seq)
-    return range(seq, seq + count)
+class _Writing(SqliteLog):
+    """One session while a transaction writes to it: its log, and the fold as it moves on."""
+
+    def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None) -> None:
+        self._ref = ref
+        self._connection = connection
+        self._expect = expect
+        self._namespace, self._own, self._status, self._opened, self._updated_at, *fold = head_of(connection, ref)
+        self._state = self._before = State._make(fold)
+        self._at = 0
+
+    def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
+        return many(self._connection, name, values)
+
+    def run(self, op: Op) -> list[Entry]:
+        """The entries that the op wrote, now or when its key was first used."""
+        if op.key is not None and (known := self._known(op.key, op.identity)):
+            return [row.entry(self._ref.id) for row in self.rows(known[0], known[-1])]
+        if self._status:
+            raise NotActive(self._ref.id, STATUSES[self._status])
+        if self._expect is not None and self._before.head != self._expect:
+            raise Stale(self._expect, self._before.head)
+        if standing := op.standing(self._state, self):
+            return [self.row(standing).entry(self._ref.id)]
+        first = self._state.head + 1
+        drafts = op.drafts(self._state, self)
+        for draft in drafts:
+            self._insert(draft)
+        if op.key is not None and drafts:
+            key_row = (self._own, op.key, first, len(drafts), op.identity)
+            run(self._connection, "insert_key", (*key_row, seal(*key_row)))
+        self._at = max(self._at, op.at)
+        return [draft.entry(self._ref.id, seq) for seq, draft in enumerate(drafts, first)]
+
+    def _known(self, key: bytes, identity: bytes) -> range | None:
+        """The entries that an earlier call of the same key wrote. Raises KeyReused if it was another call."""
+        found = one(self._connection, "find_key", (key, self._ref.number))
+        if found is None:
+            return None
+        seq, count, named = found
+        if named != identity:
+            raise KeyReused(text(key), seq)
+        return range(seq, seq + count)
+
+    def _insert(self, draft: Draft) -> None:
+        self._state, row = after(self._state, draft, self)
+        run(self._connection, "insert_entry", (self._own, *row))
+        if self._opened < OPENED_BY_USER and draft.voice:
+            self._open(draft)
+
+    def _open(self, draft: Draft) -> None:
+        """Let the opening words be title and preview: the user's, or the assistant's until there are some."""
+        by = OPENED_BY.get(draft.voice, 0)
+        if by <= self._opened or draft.message is None or not (words := opening_words(draft.message)):
+            return
+        about = _about(self._connection, self._ref)
+        opening = {"preview": words, "preview_seq": self._state.head, "preview_role": draft.message.role}
+        _set_about(self._connection, self._ref, msgspec.structs.replace(about, **opening))
+        self._opened = by
+
+    def move_head(self) -> None:
+        if self._state is self._before:
+            return
+        updated_at = max(self._at, self._updated_at + 1)
+        mark = head_seal(self._ref.number, self._namespace, self._own, self._status, self._opened, updated_at)
+        moved = (self._opened, updated_at, *self._state, mark, self._ref.number)
+        run(self._connection, "move_head", moved)
+
+
+def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int, updated_at: int) -> bytes:
+    """Over what does not follow from the log; the fold beside it is checked against the last entry."""
+    return sha256(b"%d|%d|%d|%d|%d|%b" % (number, own, status, opened, updated_at, namespace)).digest()[:8]
 
 
 def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
@@ -88,31 +122,13 @@ def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
     return found
 
 
-def _move_head(connection: apsw.Connection, ref: Ref, namespace: bytes, row: tuple[Any, ...]) -> None:
-    run(connection, "move_head", (*row[2:], seal(ref.number, namespace, *row), ref.number))
-
-
-def _open(connection: apsw.Connection, ref: Ref, draft: Draft, seq: int, opened: int) -> int:
-    """Let the opening words be the session's title and preview: the user's, or the assistant's until there are some."""
-    by = {USER: 2, ASSISTANT: 1}.get(draft.voice, 0)
-    if by <= opened or draft.message is None or not (words := opening_words(draft.message)):
-        return opened
-    about = _about(connection, ref)
-    _set_about(
-        connection,
-        ref,
-        msgspec.structs.replace(about, preview=words, preview_seq=seq, preview_role=draft.message.role),
-    )
-    return by
-
-
 def _find_or_create(connection: apsw.Connection, new: NewSession | None) -> Ref:
     assert new is not None
     found = find(connection, new.namespace, key=new.key) if new.key is not None else None
-    return found or create(connection, new=new)
+    return found or create(connection, new)
 
 
-def create(connection: apsw.Connection, *, new: NewSession) -> Ref:
+def create(connection: apsw.Connection, new: NewSession) -> Ref:
     run(connection, "insert_log", (new.salt,))
     log_number = connection.last_insert_rowid()
     number = _insert_session(connection, new, origin=None)
@@ -121,7 +137,7 @@ def create(connection: apsw.Connection, *, new: NewSession) -> Ref:
     return Ref(number, new.id, new.key, lineage)
 
 
-def fork(connection: apsw.Connection, *, origin: Ref, at: int | None, new: NewSession) -> Ref:
+def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
     state = State(*head_of(connection, origin)[5:])
     at = state.head if at is None else at
     if not 0 <= at <= state.head:
@@ -172,11 +188,12 @@ def _insert_head(
         share = (number, piece.first, piece.last, piece.log)
         run(connection, "insert_share", (*share, seal(*share)))
     namespace = stored(new.namespace)
-    run(connection, "insert_head", (number, namespace, *row, seal(number, namespace, *row)))
+    mark = head_seal(number, namespace, *row[:4])
+    run(connection, "insert_head", (number, namespace, *row, mark))
 
 
-def change_about(connection: apsw.Connection, *, ref: Ref, change: Change) -> None:
-    namespace, log_number, status, opened, updated_at, *fold = head_of(connection, ref)
+def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
+    namespace, log_number, status, opened, updated_at, *_ = head_of(connection, ref)
     if change.status is not None:
         status = STATUSES.index(change.status)
     elif status:
@@ -186,8 +203,7 @@ def change_about(connection: apsw.Connection, *, ref: Ref, change: Change) -> No
     if new != about:
         _set_about(connection, ref, new)
     updated_at = max(change.at, updated_at + 1)
-    row = (log_number, status, opened, updated_at, *fold)
-    mark = seal(ref.number, namespace, *row)
+    mark = head_seal(ref.number, namespace, log_number, status, opened, updated_at)
     run(connection, "set_status", (status, updated_at, mark, ref.number))
 
 

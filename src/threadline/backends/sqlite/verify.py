@@ -13,7 +13,7 @@ from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.sessions import decoded_about
-from threadline.backends.sqlite.transactions import ENDLESS
+from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.audit import Audit
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text, text_or_none
@@ -89,7 +89,7 @@ def _log(connection: apsw.Connection, number: int, name: str, counts: dict[str, 
         yield Problem(name, None, "the head row is missing")
         return
     namespace, mark, own, *columns = head
-    if seal(number, namespace, own, *columns) != mark:
+    if head_seal(number, namespace, own, *columns[:3]) != mark:
         yield Problem(name, None, "the head row does not match its seal")
     lineage = yield from _lineage(connection, number, name, own)
     log = SqliteLog(Ref(number, name, None, lineage), partial(_select, connection))

@@ -40,28 +40,24 @@ class FileLock:
 
 
 class Job:
-    """One call that wants to write. Done when it has an outcome, and an outcome only comes after the commit."""
+    """One operation that wants to write. It is done when it has an outcome, and that only comes after the commit."""
 
-    __slots__ = ("answer", "done", "error", "leads", "run", "turn")
+    __slots__ = ("answer", "arguments", "done", "error", "leads", "operation", "turn")
 
-    def __init__(self, run: Callable[[Any], Any]) -> None:
-        self.run = run
+    def __init__(self, operation: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> None:
+        self.operation = operation
+        self.arguments = arguments
         self.answer: Any = None
         self.error: BaseException | None = None
         self.done = False
         self.leads = False
         self.turn: threading.Lock | None = None  # held while it waits; made only for those who do
 
-    def succeed(self, answer: Any) -> None:
-        self.answer, self.done = answer, True
+    def run(self, connection: Any) -> Any:
+        return self.operation(connection, *self.arguments)
 
     def fail(self, error: BaseException) -> None:
         self.error, self.done = error, True
-
-    def outcome(self) -> Any:
-        if self.error is not None:
-            raise self.error
-        return self.answer
 
 
 class Writers:
@@ -71,23 +67,26 @@ class Writers:
         self._lock = lock
         self._commit = commit
         self._mutex = threading.Lock()
-        self._queue: deque[Job] = deque()
+        self._queue: deque[Job] = deque()  # those who wait; the one who leads is not among them
         self._busy = False
 
     def submit(self, job: Job) -> Any:
         """Run one job and give its answer, or raise its error."""
         with self._mutex:
-            self._queue.append(job)
             waits = self._busy
-            self._busy = True
             if waits:
                 job.turn = threading.Lock()
                 job.turn.acquire()
+                self._queue.append(job)
+            else:
+                self._busy = True
         if waits:
             self._wait(job)
         if not job.done:
             self._lead(job)
-        return job.outcome()
+        if job.error is not None:
+            raise job.error
+        return job.answer
 
     def _wait(self, job: Job) -> None:
         """Until the job is done or it is its turn to lead. Interrupted, it leaves the queue if it still can."""
@@ -96,7 +95,7 @@ class Writers:
             job.turn.acquire()
         except BaseException:
             with self._mutex:
-                waiting = job in self._queue and not job.leads
+                waiting = job in self._queue
                 if waiting:
                     self._queue.remove(job)
             if not waiting:  # somebody is at it, or we lead: see it through, so that nobody waits for us for ever
@@ -107,35 +106,41 @@ class Writers:
 
     def _lead(self, job: Job) -> None:
         """Write for everyone who waits, then let the next one lead."""
-        group: list[Job] = []
+        group = [job]
         try:
             if self._lock is not None:
                 self._lock.acquire()
             try:
-                with self._mutex:  # only now: whoever came while we waited for the lock rides along
-                    group = [self._queue.popleft() for _ in range(min(len(self._queue), GROUP_MAX))]
+                if self._queue:  # only now: whoever came while we waited for the lock rides along
+                    self._take_along(group)
                 self._commit(group)
             finally:
                 if self._lock is not None:
                     self._lock.release()
         finally:
-            self._hand_over(job, group)
+            self._hand_over(group)
 
-    def _hand_over(self, job: Job, group: list[Job]) -> None:
+    def _take_along(self, group: list[Job]) -> None:
         with self._mutex:
-            if job in self._queue:  # interrupted before it began
-                self._queue.remove(job)
-            self._queue.extendleft(other for other in reversed(group) if not other.done and other is not job)
-            for other in group:
-                wake(other)
+            while self._queue and len(group) < GROUP_MAX:
+                group.append(self._queue.popleft())
+
+    def _hand_over(self, group: list[Job]) -> None:
+        """Wake those whose work is done; those whose work is not, because we were interrupted, wait on."""
+        with self._mutex:
+            if len(group) > 1:
+                self._queue.extendleft(other for other in reversed(group[1:]) if not other.done)
+                for other in group[1:]:
+                    wake(other)
             if self._queue:
-                self._queue[0].leads = True
-                wake(self._queue[0], lead=True)
+                following = self._queue.popleft()
+                following.leads = True
+                wake(following)
             else:
                 self._busy = False
 
 
-def wake(job: Job, *, lead: bool = False) -> None:
-    """Let a waiting job go on: it is done, or it leads now."""
-    if (job.done or lead) and job.turn is not None and job.turn.locked():
+def wake(job: Job) -> None:
+    """Let a waiting job go on, if it is done or leads now."""
+    if (job.done or job.leads) and job.turn is not None and job.turn.locked():
         job.turn.release()
