@@ -1,0 +1,95 @@
+"""Failing disks: a VFS whose n-th write, truncate or sync fails.
+
+    with FailingDisk() as disk:
+        store = Store(SqliteBackend(path, vfs=disk.name))
+        disk.fail(at=disk.calls + 7, error=apsw.FullError, lasting=True)
+        ...
+        disk.heal()  # space was freed
+
+`calls` counts, so that a test can run a workload once on a healthy disk and then fail every single call of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import count
+from typing import TYPE_CHECKING, Any
+
+import apsw
+
+if TYPE_CHECKING:
+    from typing_extensions import Buffer
+
+SECTOR_BYTES = 512
+
+ErrorKind = type[apsw.FullError] | type[apsw.IOError]
+
+
+class FailingDisk(apsw.VFS):
+    """Does what it is asked until the call it is told to fail at. Syncs are only counted: no test cuts real power."""
+
+    def __init__(self) -> None:
+        self.name = f"threadline-failing-disk-{next(_numbers)}"
+        self.calls = 0
+        self.failures = 0
+        self.heal()
+        super().__init__(self.name, "")
+
+    def __enter__(self) -> FailingDisk:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.unregister()
+
+    def fail(self, *, at: int, error: ErrorKind = apsw.FullError, lasting: bool = False) -> None:
+        """Fail call number `at`, or, if it is lasting, all calls from then on until `heal`."""
+        self._at = at
+        self._error: ErrorKind = error
+        self._lasting = lasting
+
+    def heal(self) -> None:
+        """Space was freed, the cable is back: everything succeeds."""
+        self.fail(at=0)
+
+    def xOpen(self, name: str | apsw.URIFilename | None, flags: list[int]) -> apsw.VFSFile:
+        return _FailingFile(self, name, flags)
+
+    def fails_now(self) -> bool:
+        self.calls += 1
+        failing = self._at > 0 and (self.calls == self._at or (self._lasting and self.calls > self._at))
+        self.failures += failing
+        return failing
+
+    def error(self, code: int) -> apsw.Error:
+        """The error that SQLite's own VFS would report; `code` says which call it was."""
+        error: Any = self._error("the disk was told to fail here")
+        if self._error is apsw.IOError:
+            error.extendedresult = code
+        failure: apsw.Error = error
+        return failure
+
+
+class _FailingFile(apsw.VFSFile):
+    def __init__(self, disk: FailingDisk, name: str | apsw.URIFilename | None, flags: list[int]) -> None:
+        self._disk = disk
+        super().__init__("", name, flags)
+
+    def xWrite(self, data: Buffer, offset: int) -> None:
+        if self._disk.fails_now():
+            if self._disk.calls % 2:  # half of the failing writes leave their beginning behind
+                super().xWrite(bytes(data)[:SECTOR_BYTES], offset)
+            raise self._disk.error(apsw.SQLITE_IOERR_WRITE)
+        super().xWrite(data, offset)
+
+    def xTruncate(self, newsize: int) -> None:
+        self._checked(lambda: super(_FailingFile, self).xTruncate(newsize), apsw.SQLITE_IOERR_TRUNCATE)
+
+    def xSync(self, flags: int) -> None:
+        self._checked(lambda: None, apsw.SQLITE_IOERR_FSYNC)
+
+    def _checked(self, call: Callable[[], None], code: int) -> None:
+        if self._disk.fails_now():
+            raise self._disk.error(code)
+        call()
+
+
+_numbers = count(1)
