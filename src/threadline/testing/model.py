@@ -1,0 +1,374 @@
+"""A session, said as simply as possible: the yardstick for stores, with none of their code.
+
+The log is a list of lines. A moment is what is true right after a line: the entries in view, one by one and in reading
+order, and the open calls. There are no spans, no running counts and no index: `moments` reads the whole log again for
+every question, and everything else is a loop over what is visible then."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+from threadline.errors import InvalidArgument, KeyReused, NotFound, NothingToCompact, NotVisible, Stale
+from threadline.messages import Message, Text, ToolCall, ToolResult
+
+Marks: TypeAlias = dict[tuple[int, str], int]  # the calls (entry, id) known to have started, and the entry that says so
+
+
+class Line(NamedTuple):
+    """One entry. `run` are the entries that a compaction or replacement stands for."""
+
+    seq: int
+    kind: str
+    message: Message | None = None
+    data: dict[str, Any] = {}  # noqa: RUF012
+    run: tuple[int, ...] = ()
+    key: str | None = None
+
+    @property
+    def visible(self) -> bool:
+        return self.message is not None and not self.message.meta.get("hidden")
+
+    @property
+    def voice(self) -> str:
+        """Who speaks, as far as questions and answers go."""
+        if not self.visible or self.message is None or self.kind == "compaction":
+            return ""
+        if self.message.role == "user":
+            return "user" if any(type(part) is not ToolResult for part in self.message.parts) else ""
+        return "assistant" if self.message.role == "assistant" else ""
+
+    @property
+    def placed(self) -> range:
+        """The entries that a replacement put into the view before itself."""
+        return range(self.seq - self.data["count"], self.seq) if self.kind == "replacement" else range(0)
+
+
+class Waiting(NamedTuple):
+    """An open call: its entry, the call, and the entry that says it started; 0 where none does."""
+
+    seq: int
+    call: ToolCall
+    started: int
+
+
+class Moment(NamedTuple):
+    """What is true right after an entry: the seqs in view, silent ones too, and the open calls."""
+
+    seen: list[int]
+    open: list[Waiting]
+
+
+@dataclass
+class Model:
+    """One session. The methods are those of Session and raise what a Session must raise."""
+
+    count: Callable[[Message], int]
+    log: list[Line] = field(default_factory=list)
+    keys: dict[str, tuple[int, int, Any]] = field(default_factory=dict)  # key -> first seq, count, content
+
+    def fork(self, at: int) -> Model:
+        if not 0 <= at <= self.head:
+            raise NotFound("entry", at)
+        keys = {key: call for key, call in self.keys.items() if call[0] + call[1] - 1 <= at}
+        return Model(self.count, self.log[:at], keys)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    @property
+    def head(self) -> int:
+        return len(self.log)
+
+    def line(self, seq: int) -> Line:
+        return self.log[seq - 1]
+
+    def moment(self, at: int | None = None) -> Moment:
+        return moments(self.log)[self.head if at is None else at]
+
+    def visible(self, at: int | None = None) -> list[Line]:
+        return [line for line in map(self.line, self.moment(at).seen) if line.visible]
+
+    def pending(self, at: int | None = None) -> list[Waiting]:
+        return self.moment(at).open
+
+    def unanswered(self, at: int | None = None) -> int:
+        """The last user's entry with no assistant's after it; 0 where there is none."""
+        spoke = [line for line in self.visible(at) if line.voice]
+        return spoke[-1].seq if spoke and spoke[-1].voice == "user" else 0
+
+    def tokens(self, at: int | None = None) -> int:
+        return sum(map(self.tokens_of, self.visible(at)))
+
+    def tokens_of(self, line: Line) -> int:
+        if not line.visible or line.message is None:
+            return 0
+        return self.count(Message("user", line.message.parts) if line.kind == "compaction" else line.message)
+
+    def originals(self, seq: int) -> list[Line]:
+        return [line for line in map(self.line, self._fold(seq).run) if line.visible]
+
+    def landmarks(self, of: str) -> Sequence[Any]:
+        match of:
+            case "visible":
+                return [line.seq for line in self.visible()]
+            case "fold":
+                return [line.seq for line in self.log if line.kind in ("compaction", "replacement")]
+            case _:  # a call can be told from its twin of the same id in the same message by nobody: leave such out
+                calls = [(w.call.id, self.line(w.seq).message) for w in self.pending()]
+                return [id for id, said in calls if said and [call.id for call in said.calls].count(id) == 1]
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def append(self, message: Message, *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self.extend([message], key=key, expect=expect)
+
+    def extend(self, messages: Iterable[Message], *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        said = list(messages)
+        return self._write(key, ("append", said), expect, lambda: self._messages(said)) if said else []
+
+    def note(
+        self, data: dict[str, Any], kind: str = "note", *, key: str | None = None, expect: int | None = None
+    ) -> list[Line]:
+        return self._write(key, ("note", kind, data), expect, lambda: [Line(self.head + 1, kind, None, data)])
+
+    def compact(
+        self,
+        summary: str,
+        *,
+        since: int | None = None,
+        upto: int | None = None,
+        keep_turns: int | None = None,
+        key: str | None = None,
+        expect: int | None = None,
+    ) -> list[Line]:
+        if (upto is not None and keep_turns is not None) or (keep_turns or 0) < 0:
+            raise InvalidArgument("the run must end in one way")
+        content = ("compact", summary, since, upto, keep_turns)
+        return self._write(key, content, expect, lambda: self._compaction(summary, self.run(since, upto, keep_turns)))
+
+    def fold_exactly(
+        self, summary: str, run: Sequence[int], said: Sequence[Message], *, expect: int | None = None
+    ) -> list[Line]:
+        """What compact does with a plan, or with a function of a run: that run with those messages, or nothing."""
+        return self._write(None, None, expect, lambda: self._compaction(summary, self._planned(run, said)))
+
+    def replace(
+        self,
+        messages: Iterable[Message],
+        *,
+        since: int,
+        upto: int,
+        key: str | None = None,
+        expect: int | None = None,
+    ) -> list[Line]:
+        said = list(messages)
+        content = ("replace", since, upto, said)
+        return self._write(key, content, expect, lambda: self._replacement(said, since, upto))
+
+    def expand(self, seq: int, *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self._write(key, ("expand", seq), expect, lambda: self._expansion(seq))
+
+    def rewind(self, to: int, *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self._write(key, ("rewind", to), expect, lambda: self._rewind(to))
+
+    def clear(self, *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self._write(key, ("clear",), expect, lambda: [Line(self.head + 1, "clear")])
+
+    def start_call(self, call_id: str, *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self._write(key, ("start_call", call_id), expect, lambda: self._start(call_id))
+
+    def repair(self, *, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self._write(key, ("repair",), expect, lambda: self._messages(map(_mended, self.pending())))
+
+    def _write(self, key: str | None, content: Any, expect: int | None, lines: Callable[[], list[Line]]) -> list[Line]:
+        """A known key first, then the expected head, then the call itself; the lines are written or they stand."""
+        if key is not None and key in self.keys:
+            first, count, known = self.keys[key]
+            if known != content:
+                raise KeyReused(key, first)
+            return self.log[first - 1 : first - 1 + count]
+        if expect is not None and expect != self.head:
+            raise Stale(expect, self.head)
+        wrote = lines()
+        if not wrote or wrote[0].seq <= self.head:
+            return wrote
+        wrote = [line._replace(key=key) for line in wrote]
+        self.log = [*self.log, *wrote]
+        if key is not None:
+            self.keys = {**self.keys, key: (wrote[0].seq, len(wrote), content)}
+        return wrote
+
+    # -- what each call writes -------------------------------------------------------------------------
+
+    def _messages(self, said: Iterable[Message]) -> list[Line]:
+        return [Line(seq, "message", message) for seq, message in enumerate(said, self.head + 1)]
+
+    def _compaction(self, summary: str, run: Sequence[Line]) -> list[Line]:
+        seq = self.head + 1
+        message = Message("user", (Text(summary),), {"compaction": seq})
+        covered = self._stretch(run[0].seq, run[-1].seq)
+        return [Line(seq, "compaction", message, {"summary": summary}, covered)]
+
+    def _planned(self, run: Sequence[int], said: Sequence[Message]) -> list[Line]:
+        shown = self.visible()
+        seqs = [line.seq for line in shown]
+        for seq in (run[0], run[-1]):
+            if seq not in seqs:
+                raise NotVisible(seq)
+        found = shown[seqs.index(run[0]) : seqs.index(run[-1]) + 1]
+        if [line.message for line in found] != list(said):
+            raise Stale(0, self.head)
+        if self.run(run[0], run[-1], None) != found:
+            raise InvalidArgument("the plan splits a pair, or holds an open call")
+        return found
+
+    def _replacement(self, said: Sequence[Message], since: int, upto: int) -> list[Line]:
+        shown = [line.seq for line in self.visible()]
+        for seq in (since, upto):
+            if seq not in shown:
+                raise NotVisible(seq)
+        covered = self._stretch(since, upto)
+        if not covered:
+            raise InvalidArgument("since stands after upto")
+        placed = self._messages(said)
+        own = self.head + len(placed) + 1
+        return [*placed, Line(own, "replacement", None, {"count": len(placed)}, covered)]
+
+    def _expansion(self, seq: int) -> list[Line]:
+        self._fold(seq)
+        if seq not in self.moment().seen:
+            raise NotVisible(seq)
+        return [Line(self.head + 1, "expansion", None, {"of": seq})]
+
+    def _rewind(self, to: int) -> list[Line]:
+        if not 0 <= to <= self.head:
+            raise NotFound("entry", to)
+        return [Line(self.head + 1, "rewind", None, {"to": to})]
+
+    def _start(self, call_id: str) -> list[Line]:
+        for waiting in reversed(self.pending()):
+            if waiting.call.id == call_id:
+                if waiting.started:
+                    return [self.line(waiting.started)]
+                return [Line(self.head + 1, "call_started", None, {"call": call_id, "seq": waiting.seq})]
+        raise NotFound("pending call", call_id)
+
+    def _fold(self, seq: int) -> Line:
+        if 0 < seq <= self.head and self.line(seq).kind in ("compaction", "replacement"):
+            return self.line(seq)
+        raise NotFound("compaction or replacement", seq)
+
+    def _stretch(self, since: int, upto: int) -> tuple[int, ...]:
+        """What stands in the view from one entry to the other; nothing where they do not stand so."""
+        seen = self.moment().seen
+        return tuple(seen[seen.index(since) : seen.index(upto) + 1])
+
+    # -- which run may be folded -----------------------------------------------------------------------
+
+    def run(self, since: int | None, upto: int | None, keep_turns: int | None) -> list[Line]:
+        """The first of the longest foldable runs within what is asked for: every run is tried."""
+        shown = self.visible()
+        seqs = [line.seq for line in shown]
+        for seq in (since, upto):
+            if seq is not None and seq not in seqs:
+                raise NotVisible(seq)
+        start = 0 if since is None else seqs.index(since)
+        end = len(shown) if upto is None else seqs.index(upto) + 1
+        if keep_turns:
+            turns = [i for i, line in enumerate(shown) if line.voice == "user"]
+            end = turns[-keep_turns] if keep_turns <= len(turns) else 0
+        runs = [(i, j) for i in range(start, end) for j in range(i + 1, end + 1) if _foldable(shown, i, j)]
+        if not runs:
+            raise NothingToCompact("no run")
+        longest = max(j - i for i, j in runs)
+        i, j = next(run for run in runs if run[1] - run[0] == longest)
+        return shown[i:j]
+
+
+def moments(log: Sequence[Line]) -> list[Moment]:
+    """What was true after each entry, from entry 0 (nothing) to the last."""
+    found = [Moment([], [])]
+    for line in log:
+        found.append(_after(log, found, line))
+    return found
+
+
+def _after(log: Sequence[Line], moments: Sequence[Moment], line: Line) -> Moment:
+    seen, marks = moments[-1].seen, {(w.seq, w.call.id): w.started for w in moments[-1].open if w.started}
+    match line.kind:
+        case "clear":
+            return moments[0]
+        case "rewind":
+            to: int = line.data["to"]
+            return moments[to]
+        case "compaction":
+            seen = _put(seen, line.run, [line.seq])
+        case "replacement":
+            before = moments[line.placed.start - 1].seen
+            seen = _put(before, line.run, [*line.placed, line.seq])
+            marks = _marks_within(log, seen) | marks
+        case "expansion":
+            fold = log[line.data["of"] - 1]
+            seen = _put([seq for seq in seen if seq not in fold.placed], (fold.seq,), fold.run)
+            marks = _marks_within(log, seen) | marks
+        case "call_started":
+            seen = [*seen, line.seq]
+            marks[line.data["seq"], line.data["call"]] = line.seq
+        case _:
+            seen = [*seen, line.seq]
+    return Moment(seen, _open_calls(log, seen, marks))
+
+
+def _put(seen: Sequence[int], run: Sequence[int], by: Sequence[int]) -> list[int]:
+    """The view with `run`, which stands in it unbroken, replaced."""
+    i = seen.index(run[0])
+    assert tuple(seen[i : i + len(run)]) == tuple(run)
+    return [*seen[:i], *by, *seen[i + len(run) :]]
+
+
+def _marks_within(log: Sequence[Line], seen: Sequence[int]) -> Marks:
+    """The starts that stand in a view; where one call has several, the first."""
+    marks: Marks = {}
+    for seq in seen:
+        line = log[seq - 1]
+        if line.kind == "call_started":
+            marks.setdefault((line.data["seq"], line.data["call"]), seq)
+    return marks
+
+
+def _open_calls(log: Sequence[Line], seen: Sequence[int], marks: Marks) -> list[Waiting]:
+    """Read the view from its beginning: a result closes the latest open call of its id."""
+    waiting: list[Waiting] = []
+    for seq in seen:
+        line = log[seq - 1]
+        for part in line.message.parts if line.visible and line.message else ():
+            if type(part) is ToolCall:
+                waiting.append(Waiting(seq, part, marks.get((seq, part.id), 0)))
+            elif type(part) is ToolResult:
+                of_its_id = [w for w in waiting if w.call.id == part.call_id]
+                waiting = [w for w in waiting if not of_its_id or w is not of_its_id[-1]]
+    return waiting
+
+
+def _foldable(shown: Sequence[Line], start: int, end: int) -> bool:
+    """Whether no pair is cut at either edge of a run, and no call in it is open."""
+    pairs: list[tuple[int, int]] = []
+    waiting: list[tuple[int, str]] = []
+    for i, line in enumerate(shown):
+        for part in line.message.parts if line.message else ():
+            if type(part) is ToolCall:
+                waiting.append((i, part.id))
+            elif type(part) is ToolResult and (calls := [w for w in waiting if w[1] == part.call_id]):
+                waiting.reverse()
+                waiting.remove(calls[-1])
+                waiting.reverse()
+                pairs.append((calls[-1][0], i))
+    cut = any(call < edge <= result for call, result in pairs for edge in (start, end))
+    return not cut and not any(start <= i < end for i, _ in waiting)
+
+
+def _mended(waiting: Waiting) -> Message:
+    known = "it had started, so its effects are uncertain" if waiting.started else "no start was recorded"
+    text = f"Error: interrupted ({known})."
+    return Message.tool(waiting.call.id, text, error=True, meta={"repair": "interrupted"})

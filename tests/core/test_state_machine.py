@@ -1,0 +1,364 @@
+"""Whole lives of sessions on a real file, against a model that shares no code with the store.
+
+After every step everything that a session says of itself is compared with the model: the log, the view now and at past
+moments, windows, open calls, the unanswered turn, counts and tokens. What the model refuses must be refused with the
+same error and write nothing, and `verify`, which folds the bare log anew, must agree with all that is stored.
+
+A failure prints the steps and the line that replays them; THREADLINE_SEED and THREADLINE_SCALE vary the run."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+import threadline
+from threadline import Message, Plan, Session, ThreadlineError
+from threadline.testing import scaled, seed, strategies
+from threadline.testing.model import Line, Model
+from threadline.testing.strategies import Place, Step, resolve
+
+HISTORIES = 60
+STEPS = 30
+
+
+def count_tokens(message: Message) -> int:
+    return 1 + len(message.text) + 3 * len(message.calls)
+
+
+@seeded(seed())
+class Sessions(RuleBasedStateMachine):
+    """Some sessions in one store, forks of one another, each beside its model."""
+
+    sessions = Bundle("sessions")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.folder = Path(tempfile.mkdtemp(prefix="threadline-"))
+        self.path = self.folder / "0.db"
+        self.abandoned: list[threadline.Store] = []
+        self.store = self._open()
+        self.models: dict[str, Model] = {}
+        self.plans: dict[str, Plan] = {}
+        self.touched = ""
+        self.steps = 0
+
+    def _open(self) -> threadline.Store:
+        return threadline.open(self.path, durability="relaxed", count_tokens=count_tokens)
+
+    def teardown(self) -> None:
+        try:
+            for id in self.models:
+                compare(self.store.get(id), self.models[id], Random(self.steps))
+            assert self.store.verify().problems == []
+        finally:
+            for store in (*self.abandoned, self.store):
+                store.close()
+            shutil.rmtree(self.folder)
+
+    # -- sessions --------------------------------------------------------------------------------------
+
+    @initialize(target=sessions)
+    def first(self) -> str:
+        return self._keep(self.store.new(), Model(count_tokens))
+
+    @rule(target=sessions)
+    def made_by_key_at_first_append(self) -> str:
+        session = self.store.session(f"key {len(self.models)}")
+        assert (session.id, session.head, session.pending, session.unanswered) == (None, 0, [], None)
+        assert session.repair() == []
+        model = Model(count_tokens)
+        model.append(Message.user("first"))
+        session.append("first")
+        return self._keep(session, model)
+
+    @rule(target=sessions, id=sessions, at=st.none() | strategies.places("entry"))
+    def fork(self, id: str, at: Place | None) -> str:
+        session, model = self._both(id)
+        place = model.head if at is None else resolve(at, model)
+        try:
+            copy = model.fork(place)
+        except ThreadlineError as error:
+            refused(lambda: session.fork(at=place), error)
+            return id
+        fork = session.fork(at=None if at is None else place)
+        assert fork.info.origin == (id, place)
+        assert [f.id for f in session.forks()][-1] == fork.id
+        return self._keep(fork, copy)
+
+    def _keep(self, session: Session, model: Model) -> str:
+        assert session.id is not None
+        self.models[session.id] = model
+        self.touched = session.id
+        return session.id
+
+    def _both(self, id: str) -> tuple[Session, Model]:
+        self.touched = id
+        return self.store.get(id), self.models[id]
+
+    # -- writes, one by one ----------------------------------------------------------------------------
+
+    @rule(id=sessions, step=strategies.appends() | strategies.extends())
+    def say(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, said=strategies.messages())
+    def say_anything(self, id: str, said: Message) -> None:
+        self._do(id, Step("append", {"message": said}))
+
+    @rule(id=sessions, step=strategies.notes())
+    def note(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, step=strategies.compactions())
+    def compact(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, step=strategies.replacements())
+    def replace(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, step=strategies.expansions())
+    def expand(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, step=strategies.rewinds())
+    def rewind_or_clear(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, step=strategies.tool_steps())
+    def start_or_repair(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
+    @rule(id=sessions, step=strategies.steps(), off=st.sampled_from([0, 0, -1, 1]))
+    def with_expect(self, id: str, step: Step, off: int) -> None:
+        self._do(id, step, expect=self.models[id].head + off)
+
+    def _do(self, id: str, step: Step, **more: Any) -> None:
+        """The same call on both sides: the same entries, or the same refusal."""
+        session, model = self._both(id)
+        verb, options = step.resolved(model)
+        try:
+            expected = getattr(model, verb)(**options, **more)
+        except ThreadlineError as error:
+            refused(lambda: getattr(session, verb)(**options, **more), error)
+            return
+        wrote = getattr(session, verb)(**options, **more)
+        if not isinstance(wrote, list):  # a replacement answers with its own entry, not with those it placed
+            wrote, expected = [wrote], expected[-1:]
+        assert [plain(entry) for entry in wrote] == [plain_line(model, line) for line in expected]
+
+    # -- writes together -------------------------------------------------------------------------------
+
+    @rule(id=sessions, steps=st.lists(strategies.steps(), min_size=1, max_size=4), off=st.sampled_from([None, 0, 1]))
+    def batch(self, id: str, steps: list[Step], off: int | None) -> None:
+        session, model = self._both(id)
+        trial = model.fork(model.head)
+        resolved: list[Step] = []
+        error = None
+        for step in steps:
+            resolved.append(step.resolved(trial))
+            try:
+                expect = None if off is None else trial.head + off
+                getattr(trial, resolved[-1].verb)(**resolved[-1].options, expect=expect)
+            except ThreadlineError as refusal:
+                error = refusal
+                break
+
+        def act() -> None:
+            with session.batch(expect=None if off is None else model.head + off) as b:
+                for verb, options in resolved:
+                    getattr(b, verb)(**options)
+
+        if error is not None:
+            refused(act, error)
+        else:
+            act()
+            self.models[id] = trial
+
+    @rule(id=sessions, step=strategies.steps())
+    def batch_that_fails(self, id: str, step: Step) -> None:
+        session, model = self._both(id)
+        try:
+            with session.batch() as b:
+                b.append("never written")
+                raise RuntimeError
+        except RuntimeError:
+            pass
+        assert session.head == model.head
+
+    # -- compaction by function and by plan ------------------------------------------------------------
+
+    @rule(
+        id=sessions,
+        since=st.none() | strategies.places("visible"),
+        upto=st.none() | strategies.places("visible"),
+        meddle=st.none() | strategies.appends() | strategies.steps(),
+    )
+    def compact_by_function(self, id: str, since: Place | None, upto: Place | None, meddle: Step | None) -> None:
+        """The function runs outside of any transaction, so it may write to the session itself."""
+        session, model = self._both(id)
+        bounds = {"since": resolve(since, model), "upto": resolve(upto, model)}
+        given: list[Message] = []
+
+        def summarise(messages: list[Message]) -> str:
+            given.extend(messages)
+            if step is not None:
+                getattr(session, step.verb)(**step.options)
+            return "summed up"
+
+        step = None
+        try:
+            run = model.run(**bounds, keep_turns=None)
+            said = [line.message for line in run if line.message is not None]
+            step = meddle.resolved(model) if meddle is not None else None
+            if step is not None:
+                getattr(model, step.verb)(**step.options)
+            model.fold_exactly("summed up", [line.seq for line in run], said)
+        except ThreadlineError as error:
+            refused(lambda: session.compact(summarise, **bounds), error)
+            return
+        session.compact(summarise, **bounds)
+        assert given == said
+
+    @rule(id=sessions, since=strategies.places("visible"), upto=strategies.places("visible"), exact=st.booleans())
+    def plan(self, id: str, since: Place, upto: Place, exact: bool) -> None:
+        """A plan for later: a run that may be folded now, or just any stretch."""
+        model = self.models[id]
+        try:
+            run = model.run(resolve(since, model), resolve(upto, model), None) if exact else model.visible()
+        except ThreadlineError:
+            return
+        if run:
+            messages = tuple(line.message for line in run if line.message is not None)
+            self.plans[id] = Plan(run[0].seq, run[-1].seq, messages, 0)
+
+    @rule(id=sessions)
+    def compact_by_plan(self, id: str) -> None:
+        session, model = self._both(id)
+        plan = self.plans.pop(id, None)
+        if plan is None:
+            return
+        try:
+            model.fold_exactly("planned", (plan.since, plan.upto), plan.messages)
+        except ThreadlineError as error:
+            refused(lambda: session.compact("planned", plan), error)
+            return
+        session.compact("planned", plan)
+
+    # -- the store comes and goes ----------------------------------------------------------------------
+
+    @rule()
+    def reopen(self) -> None:
+        self.store.close()
+        self.store = self._open()
+
+    @rule()
+    def crash_and_reopen_in_place(self) -> None:
+        """The old handle is dropped as it is, with its WAL, and never closed."""
+        self.abandoned.append(self.store)
+        self.store = self._open()
+
+    @rule()
+    def crash_and_reopen_a_copy(self) -> None:
+        """What a machine that died would find: the file and its WAL, and nothing else."""
+        copy = self.folder / f"{self.steps}-copy.db"
+        for suffix in ("", "-wal"):
+            source = Path(f"{self.path}{suffix}")
+            if source.exists():
+                shutil.copyfile(source, f"{copy}{suffix}")
+        for store in (*self.abandoned, self.store):
+            store.close()
+        self.abandoned = []
+        self.path = copy
+        self.store = self._open()
+
+    # -- what must hold after every step ---------------------------------------------------------------
+
+    @invariant()
+    def the_store_says_what_the_model_says(self) -> None:
+        self.steps += 1
+        for id, model in self.models.items():
+            if id == self.touched:
+                compare(self.store.get(id), model, Random(self.steps))
+            else:
+                assert self.store.get(id).head == model.head
+        if self.steps % 8 == 0:
+            assert self.store.verify().problems == []
+
+
+def compare(session: Session, model: Model, dice: Random) -> None:
+    """Everything that a session says of itself, and of a past moment."""
+    assert session.head == model.head
+    assert [plain(entry) for entry in session.entries()] == [plain_line(model, line) for line in model.log]
+    compare_moment(session, model)
+    at, last = dice.randint(0, model.head), dice.randint(0, 4)
+    shown = [line.seq for line in model.visible(at)]
+    assert seqs(session.view(at)) == shown
+    assert seqs(session.view(at, last)) == shown[max(0, len(shown) - last) :]
+    for line in model.log:
+        if line.kind in ("compaction", "replacement"):
+            assert [e.seq for e in session.originals(line.seq)] == [o.seq for o in model.originals(line.seq)]
+    for key, (first, _, _) in model.keys.items():
+        assert session.entry(key=key).seq == first
+
+
+def compare_moment(session: Session, model: Model) -> None:
+    shown = model.visible()
+    view = session.view()
+    assert (view.head, view.damaged) == (model.head, ())
+    assert view.messages == session.messages() == [line.message for line in shown]
+    assert seqs(view) == [line.seq for line in shown]
+    pending = [(waiting.seq, waiting.call, waiting.started > 0) for waiting in model.pending()]
+    assert [(p.seq, p.call, p.started) for p in session.pending] == pending
+    assert (session.unanswered.seq if session.unanswered else 0) == model.unanswered()
+    info = session.info
+    assert (info.messages, info.tokens, info.pending) == (len(shown), model.tokens(), len(pending))
+
+
+def seqs(view: threadline.View) -> list[int]:
+    return [entry.seq for entry in view.entries]
+
+
+def plain(entry: threadline.Entry) -> tuple[Any, ...]:
+    """An entry as the model can tell it: spans as the entries that they hold."""
+    data = dict(entry.data or {})
+    view, covers = data.pop("view", None), data.pop("covers", [])
+    told = None if view is None else [seq for first, last in view for seq in range(first, last + 1)]
+    run = tuple(seq for first, last in covers for seq in range(first, last + 1))
+    return entry.seq, entry.kind, entry.message, data, run, told, entry.key, entry.tokens
+
+
+def plain_line(model: Model, line: Line) -> tuple[Any, ...]:
+    structural = line.kind in ("compaction", "replacement", "expansion", "rewind", "clear")
+    told = model.moment(line.seq).seen if structural else None
+    return line.seq, line.kind, line.message, line.data, line.run, told, line.key, model.tokens_of(line)
+
+
+def refused(act: Any, expected: ThreadlineError) -> None:
+    """The call raises exactly that error. That nothing was written is what the next comparison sees."""
+    with pytest.raises(type(expected)) as caught:
+        act()
+    assert caught.type is type(expected)
+
+
+def test_any_history_leaves_the_store_as_the_model_says() -> None:
+    run_state_machine_as_test(
+        Sessions,
+        settings=settings(
+            max_examples=scaled(HISTORIES),
+            stateful_step_count=STEPS,
+            deadline=None,
+            database=None,
+            print_blob=True,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
