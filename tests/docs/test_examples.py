@@ -19,6 +19,7 @@ import threadline
 from threadline.backends import sql
 
 ROOT = Path(__file__).parents[2]
+PACKAGE = ROOT / "src" / "threadline"
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 PROSE = [*PAGES, *(ROOT / name for name in ("AGENTS.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]
 
@@ -146,7 +147,7 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     assert missing - NOT_WRITTEN_YET == set()
 
 
-_BASES = (ROOT, ROOT / "src" / "threadline")
+_BASES = (ROOT, PACKAGE)
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)
@@ -201,11 +202,41 @@ def test_the_schema_page_names_every_table_and_column() -> None:
 
 def test_the_layer_table_names_every_module() -> None:
     page = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
-    package = ROOT / "src" / "threadline"
-    modules = {str(file.relative_to(package)) for file in package.rglob("*.py") if file.name != "__init__.py"}
+    modules = {str(file.relative_to(PACKAGE)) for file in PACKAGE.rglob("*.py") if file.name != "__init__.py"}
     told = {name for name in modules if f"`{name}`" in page or f"`{name.rpartition('/')[0]}/`" in page}
 
     assert modules - told == set()
+
+
+def test_the_layer_table_stands_in_the_order_of_imports() -> None:
+    page = (ROOT / "AGENTS.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\|[ \w]*\| `([\w/.]+)` \|", page, re.MULTILINE)
+    upward = [
+        f"{name} imports {target}"
+        for file in PACKAGE.rglob("*.py")
+        for name in [str(file.relative_to(PACKAGE))]
+        for target in _imported(file)
+        if _row(rows, target) < _row(rows, name)
+    ]
+
+    assert len(rows) > 20
+    assert upward == []
+
+
+def _imported(file: Path) -> Iterator[str]:
+    """The files of ours that a file imports from."""
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("threadline."):
+            module = (node.module or "").removeprefix("threadline.").replace(".", "/")
+            for found in (f"{module}.py", *(f"{module}/{alias.name}.py" for alias in node.names)):
+                if (PACKAGE / found).exists():
+                    yield found
+
+
+def _row(rows: list[str], name: str) -> int:
+    """The row of a file in the table: its own, or that of its folder. A package without one stands at the bottom."""
+    fits = [row for row in rows if name == row or (row.endswith("/") and name.startswith(row))]
+    return rows.index(fits[0]) if fits else len(rows)
 
 
 def test_the_readme_fits_on_a_few_screens() -> None:
