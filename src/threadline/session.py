@@ -489,8 +489,8 @@ class Batch:
 def info_of(record: Record) -> SessionInfo:
     about, state = record.about, record.state
     return SessionInfo(
-        id=record.ref.id,
-        key=record.ref.key,
+        id=record.id,
+        key=record.key,
         title=about.shown_title,
         preview=about.preview,
         agent=about.agent,

@@ -57,7 +57,9 @@ class Target(NamedTuple):
 class Record(NamedTuple):
     """A session as it is now."""
 
-    ref: Ref
+    number: int
+    id: str
+    key: str | None
     about: About
     status: str
     state: State

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from threadline.core import codec
 from threadline.messages import Message, Text
 
 TITLE_CHARS = 48
@@ -46,6 +48,16 @@ class Change(Struct, frozen=True):
     tag: tuple[str, ...] = ()
     untag: tuple[str, ...] = ()
     status: str | None = None
+
+
+def decode(body: bytes) -> About:
+    try:
+        return _decode(body)
+    except msgspec.DecodeError:  # a lone surrogate, in a path for example
+        return msgspec.convert(codec.decode(body), About)
+
+
+_decode = msgspec.json.Decoder(About).decode
 
 
 def changed(about: About, change: Change) -> About:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import apsw
-import msgspec
 
 from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
 from threadline.backends.sqlite.rows import many, one
 from threadline.core import codec
-from threadline.core.about import About
+from threadline.core.about import decode
 from threadline.core.entries import stored, text, text_or_none
 from threadline.core.fold import State
 
@@ -31,8 +30,8 @@ def ref_of(connection: apsw.Connection, number: int, id: bytes, key: bytes | Non
 
 def record_of(found: tuple[Any, ...]) -> Record:
     number, id, key, about, status, created_at, updated_at, *fold = found
-    ref = Ref(number, text(id), text_or_none(key), ())
-    return Record(ref, decoded_about(about), STATUSES[status], State(*fold), created_at, updated_at)
+    named = text_or_none(key)
+    return Record(number, text(id), named, decode(about), STATUSES[status], State._make(fold), created_at, updated_at)
 
 
 def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
@@ -45,7 +44,7 @@ def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tu
     if len(found) <= query.limit:
         return records, None
     last = records[-1]
-    return records, (last.created_at if query.order == "created" else last.updated_at, last.ref.number)
+    return records, (last.created_at if query.order == "created" else last.updated_at, last.number)
 
 
 def _bindings(query: Query) -> dict[str, Any]:
@@ -78,7 +77,3 @@ def _few(connection: apsw.Connection, query: Query, values: dict[str, Any]) -> l
             if len(found) <= FEW:
                 return [number for (number,) in found]
     return None
-
-
-def decoded_about(body: bytes) -> About:
-    return msgspec.convert(codec.decode(body), About)

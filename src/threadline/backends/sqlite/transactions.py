@@ -13,9 +13,10 @@ import msgspec
 from threadline.backends.backend import STATUSES, NewSession, Piece, Ref, Target, Written
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import many, one, run
-from threadline.backends.sqlite.sessions import decoded_about, find
+from threadline.backends.sqlite.sessions import find
 from threadline.core import codec
 from threadline.core.about import About, Change, changed, inherited, opening_words
+from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, USER, Draft, Entry, stored, text
 from threadline.core.fold import State, after, start, state_at
@@ -208,7 +209,7 @@ def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
 
 
 def _about(connection: apsw.Connection, ref: Ref) -> About:
-    return decoded_about(_session_row(connection, ref)[5])
+    return about_of(_session_row(connection, ref)[5])
 
 
 def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
@@ -225,7 +226,7 @@ def _set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
     body = codec.encode(about)
     mark = seal(namespace, id, key, created_at, cwd, agent, origin, body)
     run(connection, "set_about", (cwd, agent, body, mark, ref.number))
-    old, new = set(decoded_about(before).tags), set(about.tags)
+    old, new = set(about_of(before).tags), set(about.tags)
     for tag in old - new:
         run(connection, "delete_tag", (namespace, stored(tag), ref.number))
     for tag in new - old:

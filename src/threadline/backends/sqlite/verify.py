@@ -12,8 +12,8 @@ from threadline.backends import sql
 from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import SQL, many, one
-from threadline.backends.sqlite.sessions import decoded_about
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
+from threadline.core.about import decode
 from threadline.core.audit import Audit
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text, text_or_none
@@ -74,7 +74,7 @@ def _session(connection: apsw.Connection, number: int) -> Generator[Problem, Non
         yield Problem(f"#{number}", None, "the session row is missing")
         return f"#{number}"
     *columns, mark = row
-    namespace, name, about = columns[0], text(columns[1]), decoded_about(columns[7])
+    namespace, name, about = columns[0], text(columns[1]), decode(columns[7])
     if seal(*columns) != mark:
         yield Problem(name, None, "the session row does not match its seal")
     if {(namespace, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (number,))):
