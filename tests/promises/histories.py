@@ -25,12 +25,13 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class Step(NamedTuple):
-    """A call that is yet to be made. `entries` is how many it writes; with a `key` it may be made again."""
+    """A call that is yet to be made. It leaves so many `traces`: entries, or a fork, or a tag. With a `key` it may be
+    made again and again."""
 
     number: int
     what: str
     session: str
-    entries: int
+    traces: int
     key: str | None
     run: Callable[[Store], Any]
 
@@ -86,7 +87,7 @@ def next_step(store: Store, rng: Random, number: int) -> Step:
 
 def _append(session: str, rng: Random, number: int) -> Step:
     message, key = _message(rng), _key(rng, number)
-    return Step(number, "append", session, 1, key, lambda s: [s.session(session).append(message, key=key)])
+    return Step(number, "append", session, 1, key, lambda s: s.session(session).append(message, key=key))
 
 
 def _say(session: Session, rng: Random, number: int) -> Step:
@@ -121,7 +122,7 @@ def _compact(session: Session, rng: Random, number: int) -> Step | None:
     if len(session.view().turns) < 3 or session.pending:
         return None
     summary, key, name = _text(rng), _key(rng, number), str(session.key)
-    return Step(number, "compact", name, 1, key, lambda s: [s.session(name).compact(summary, keep_turns=1, key=key)])
+    return Step(number, "compact", name, 1, key, lambda s: s.session(name).compact(summary, keep_turns=1, key=key))
 
 
 def _replace(session: Session, rng: Random, number: int) -> Step | None:
@@ -137,7 +138,7 @@ def _replace(session: Session, rng: Random, number: int) -> Step | None:
         name,
         len(messages) + 1,
         key,
-        lambda s: [s.session(name).replace(messages, since=seen[low], upto=seen[high], key=key)],
+        lambda s: s.session(name).replace(messages, since=seen[low], upto=seen[high], key=key),
     )
 
 
@@ -146,22 +147,22 @@ def _expand(session: Session, rng: Random, number: int) -> Step | None:
     if not folds:
         return None
     seq, key, name = rng.choice(folds), _key(rng, number), str(session.key)
-    return Step(number, "expand", name, 1, key, lambda s: [s.session(name).expand(seq, key=key)])
+    return Step(number, "expand", name, 1, key, lambda s: s.session(name).expand(seq, key=key))
 
 
 def _rewind(session: Session, rng: Random, number: int) -> Step:
     to, key, name = rng.randint(0, session.head), _key(rng, number), str(session.key)
-    return Step(number, "rewind", name, 1, key, lambda s: [s.session(name).rewind(to, key=key)])
+    return Step(number, "rewind", name, 1, key, lambda s: s.session(name).rewind(to, key=key))
 
 
 def _fork(session: Session, rng: Random, number: int) -> Step:
     at, name, new = rng.randint(0, session.head), str(session.key), f"fork-{number}"
-    return Step(number, "fork", new, 0, None, lambda s: s.session(name).fork(at, key=new) and [])
+    return Step(number, "fork", new, 1, None, lambda s: s.session(name).fork(at, key=new))
 
 
 def _retag(session: Session, rng: Random, number: int) -> Step:
     name = str(session.key)
-    return Step(number, "tag", name, 0, None, lambda s: s.session(name).tag(f"tag-{number}"))
+    return Step(number, "tag", name, 1, None, lambda s: s.session(name).tag(f"tag-{number}"))
 
 
 CHOICES: dict[Callable[[Session, Random, int], Step | None], int] = {
