@@ -39,12 +39,18 @@ class SqliteBackend:
         self._checkpoint_at = CHECKPOINT_PAGES
         self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._lock: FileLock | None = None
-        with our_errors():
-            self._prepare()
+        try:
+            with our_errors():
+                self._prepare()
+        except BaseException:
+            self.close()
+            raise
 
     # -- opening and closing ---------------------------------------------------------------------------
 
     def _prepare(self) -> None:
+        if not self._memory:
+            files.look(self._path, must_exist=self._read_only)
         if self._read_only:
             with self._reading() as connection:
                 files.check(connection, self._path)

@@ -8,10 +8,39 @@ from contextlib import suppress
 import apsw
 
 from threadline.backends import sql
-from threadline.errors import Conflict, NotThreadline, TooNew
+from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline, TooNew
 
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
+ONE_PAGE = 4096  # a new file of ours has one page before it has our name
+
+
+def look(path: str, *, must_exist: bool) -> None:
+    """Refuse what can be told from the first bytes of a file, before anything is made beside it.
+
+    A database of ours that was never checkpointed has its header in the WAL; that is for SQLite to tell."""
+    if os.path.isdir(path):
+        raise InvalidArgument(f"{path} is a folder: a store is a file in it, such as {os.path.join(path, 'agents.db')}")
+    if must_exist and not os.path.exists(path):
+        raise NotFound("store", path, "without read_only=True it would be made")
+    header = _header(path)
+    if not header:
+        return
+    if not header.startswith(b"SQLite format 3\0"):
+        raise NotThreadline(path, "it is not a SQLite database")
+    version, owner = (int.from_bytes(header[at : at + 4], "big", signed=True) for at in (60, 68))
+    in_the_making = owner == 0 and (size(path) <= ONE_PAGE or size(path + "-wal") > 0)
+    if owner != APPLICATION_ID and not in_the_making:
+        raise NotThreadline(path, "it is another application's database")
+    if owner == APPLICATION_ID and version > SCHEMA_VERSION:
+        raise TooNew(path, version, SCHEMA_VERSION)
+
+
+def _header(path: str) -> bytes:
+    if not os.path.exists(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read(100)
 
 
 def make(path: str) -> None:
