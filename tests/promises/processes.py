@@ -11,7 +11,7 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-PATIENCE_S = 120  # a child that hangs is killed by its own alarm, so that a test fails instead of waiting for ever
+PATIENCE_S = 60  # a child that hangs is killed by its own alarm, so that a test fails instead of waiting for ever
 
 
 def fork(work: Callable[[], object]) -> int:
