@@ -39,6 +39,7 @@ class SqliteBackend:
         self._checkpoint_at = CHECKPOINT_PAGES
         self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._lock: FileLock | None = None
+        self._writers = Writers(None, self._commit)
         try:
             with our_errors():
                 self._prepare()
@@ -82,21 +83,16 @@ class SqliteBackend:
         return connection
 
     def close(self) -> None:
-        try:
-            connections = self._pool.close()
-            with _held(self._lock):
+        self._writers.close()
+        connections = self._pool.close()
+        if connections:
+            with our_errors(), _held(self._lock):
                 for connection in connections[1:]:
                     connection.close()
-                for connection in connections[:1]:
-                    with suppress(apsw.Error):  # a reader elsewhere: the WAL simply stays
-                        connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-                    connection.close()
-        except apsw.Error as error:
-            raise translated(error) from error
-        finally:
-            if self._lock is not None:
-                self._lock.close()
-                self._lock = None
+                connections[0].config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)  # the last one out tidies up
+                connections[0].close()
+        if self._lock is not None:
+            self._lock.close()
 
     # -- writing ---------------------------------------------------------------------------------------
 

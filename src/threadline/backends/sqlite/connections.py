@@ -129,7 +129,8 @@ class Pool:
             self._idle = idle
         else:
             _abandoned.extend(idle)
-        self._in_child()
+        if not closed:
+            self._in_child()
 
 
 FORK_WAIT_S = 10.0  # a thread that is stuck in SQLite for so long must not hold up the fork for ever

@@ -13,6 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
+from threadline.errors import Closed
+
 GROUP_MAX = 256  # more in one transaction would make the last one wait for the work of all
 
 
@@ -30,7 +32,9 @@ class FileLock:
 
     def close(self) -> None:
         """Close only: in a forked child, unlocking would let go of the parent's lock."""
-        os.close(self._fd)
+        descriptor, self._fd = self._fd, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def __enter__(self) -> None:
         self.acquire()
@@ -69,10 +73,22 @@ class Writers:
         self._mutex = threading.Lock()
         self._queue: deque[Job] = deque()  # those who wait; the one who leads is not among them
         self._busy = False
+        self._closed = False
+        self._at_rest = threading.Event()
+
+    def close(self) -> None:
+        """Take no more jobs, and wait until those that were taken are done."""
+        with self._mutex:
+            self._closed = True
+            if not self._busy:
+                self._at_rest.set()
+        self._at_rest.wait()
 
     def submit(self, job: Job) -> Any:
         """Run one job and give its answer, or raise its error."""
         with self._mutex:
+            if self._closed:
+                raise Closed
             waits = self._busy
             if waits:
                 job.turn = threading.Lock()
@@ -138,6 +154,8 @@ class Writers:
                 wake(following)
             else:
                 self._busy = False
+                if self._closed:
+                    self._at_rest.set()
 
 
 def wake(job: Job) -> None:
