@@ -1128,9 +1128,13 @@ class LogContract(Contract):
         assert session.head == 0
 
     def test_a_batch_with_one_refused_write_writes_nothing(self, session: Session) -> None:
-        with pytest.raises(NotFound), session.batch() as b:
-            b.append("one")
-            b.rewind(7)
+        def refused() -> None:
+            with session.batch() as b:
+                b.append("one")
+                b.rewind(7)
+
+        with pytest.raises(NotFound):
+            refused()
 
         assert session.head == 0
 
@@ -1166,10 +1170,8 @@ class LogContract(Contract):
 
     def test_a_stale_batch_writes_nothing(self, session: Session) -> None:
         talk(session, 1)
-
         with pytest.raises(Stale), session.batch(expect=1) as b:
-            b.append("one")
-            b.append("two")
+            b.extend(["one", "two"])
 
         assert session.head == 2
 
