@@ -8,6 +8,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -85,7 +86,9 @@ class Waiting:
         return value
 
     def _async(self, value: Any) -> Any:
-        return value._target if isinstance(value, Waiting) else value
+        if isinstance(value, Waiting):
+            return value._target
+        return partial(asyncio.to_thread, value) if callable(value) else value  # a function here may wait for the loop
 
 
 @pytest.fixture(scope="module")
@@ -277,6 +280,21 @@ def test_a_store_outlives_the_loop_that_opened_it(path: Path) -> None:
             return (await store.session("k").append("hi")).seq
 
     assert asyncio.run(later()) == 1
+
+
+def test_a_function_that_summarises_may_be_async(path: Path) -> None:
+    async def summary(run: list[Message]) -> str:
+        await asyncio.sleep(0)
+        return f"{len(run)} messages"
+
+    async def main() -> list[str]:
+        async with threadline.aopen(path) as store:
+            session = await store.new()
+            await session.extend(["one", "two"])
+            await session.compact(summary, upto=1)
+            return await texts(session)
+
+    assert asyncio.run(main()) == ["1 messages", "two"]
 
 
 def test_context_variables_reach_the_callers_functions(path: Path) -> None:
