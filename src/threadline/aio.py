@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import asyncio
 import contextvars
-import functools
+import inspect
 import os
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from functools import partial, wraps
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from threadline.backends.backend import ACTIVE
+from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
 from threadline.core.reading import Entries
 from threadline.errors import Closed, Damaged
@@ -71,9 +73,9 @@ class Threads:
 def in_session(
     method: Callable[Concatenate[Session, P], T],
 ) -> Callable[Concatenate[AsyncSession, P], Coroutine[Any, Any, T]]:
-    @functools.wraps(method)
+    @wraps(method)
     async def call(self: AsyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._threads.run(functools.partial(method, self._session, *args, **kwargs))
+        return await self._threads.run(partial(method, self._session, *args, **kwargs))
 
     return call
 
@@ -81,9 +83,9 @@ def in_session(
 def in_store(
     method: Callable[Concatenate[Store, P], T],
 ) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, T]]:
-    @functools.wraps(method)
+    @wraps(method)
     async def call(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._threads.run(functools.partial(method, self._store, *args, **kwargs))
+        return await self._threads.run(partial(method, self._store, *args, **kwargs))
 
     return call
 
@@ -136,7 +138,6 @@ class AsyncSession:
     note = in_session(Session.note)
     view = in_session(Session.view)
     messages = in_session(Session.messages)
-    compact = in_session(Session.compact)
     replace = in_session(Session.replace)
     originals = in_session(Session.originals)
     expand = in_session(Session.expand)
@@ -150,6 +151,44 @@ class AsyncSession:
     untag = in_session(Session.untag)
     update = in_session(Session.update)
 
+    async def compact(
+        self,
+        summary: str | Callable[[list[Message]], str | Awaitable[str]],
+        plan: Plan | None = None,
+        *,
+        upto: int | None = None,
+        keep_turns: int | None = None,
+        since: int | None = None,
+        usage: dict[str, Any] | None = None,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+    ) -> Entry:
+        """As Session.compact; a function may be async, and runs on the event loop between reading and writing."""
+        if not callable(summary):
+            return await self._threads.run(
+                partial(
+                    self._session.compact,
+                    summary,
+                    plan,
+                    upto=upto,
+                    keep_turns=keep_turns,
+                    since=since,
+                    usage=usage,
+                    key=key,
+                    expect=expect,
+                    at=at,
+                )
+            )
+        if key is not None and (done := await self._threads.run(partial(self._session._keyed, key))) is not None:
+            return done
+        planning = partial(self._session._planned, plan, since=since, upto=upto, keep_turns=keep_turns)
+        planned_at, planned = await self._threads.run(planning)
+        text = summary(list(planned.messages))
+        told = await text if inspect.isawaitable(text) else text
+        folding = partial(self._session._compact_planned, told, planned, planned_at)
+        return await self._threads.run(partial(folding, usage=usage, key=key, expect=expect, at=at))
+
     async def fork(
         self,
         at: int | None = None,
@@ -159,7 +198,7 @@ class AsyncSession:
         meta: dict[str, Any] | None = None,
         id: str | None = None,
     ) -> AsyncSession:
-        call = functools.partial(self._session.fork, at, key=key, title=title, meta=meta, id=id)
+        call = partial(self._session.fork, at, key=key, title=title, meta=meta, id=id)
         return AsyncSession(await self._threads.run(call), self._threads)
 
     async def forks(self) -> list[AsyncSession]:
@@ -177,7 +216,7 @@ class AsyncSession:
         limit: int | None = None,
         reverse: bool = False,
     ) -> AsyncEntries:
-        call = functools.partial(self._session.entries, after, before, kinds, limit, reverse)
+        call = partial(self._session.entries, after, before, kinds, limit, reverse)
         return AsyncEntries(call, self._threads)
 
 
@@ -315,21 +354,21 @@ class AsyncStore:
         id: str | None = None,
         at: datetime | None = None,
     ) -> AsyncSession:
-        call = functools.partial(self._store.new, key, title, agent, model, provider, cwd, system, tags, meta, id, at)
+        call = partial(self._store.new, key, title, agent, model, provider, cwd, system, tags, meta, id, at)
         return AsyncSession(await self._threads.run(call), self._threads)
 
     async def get(self, session_id: str | Session | AsyncSession) -> AsyncSession:
-        found = await self._threads.run(functools.partial(self._store.get, _plain(session_id)))
+        found = await self._threads.run(partial(self._store.get, _plain(session_id)))
         return AsyncSession(found, self._threads)
 
     async def find(self, key: str) -> AsyncSession | None:
-        found = await self._threads.run(functools.partial(self._store.find, key))
+        found = await self._threads.run(partial(self._store.find, key))
         return None if found is None else AsyncSession(found, self._threads)
 
     async def latest(
         self, cwd: str | os.PathLike[str] | None = None, agent: str | None = None, tag: str | None = None
     ) -> AsyncSession | None:
-        found = await self._threads.run(functools.partial(self._store.latest, cwd, agent, tag))
+        found = await self._threads.run(partial(self._store.latest, cwd, agent, tag))
         return None if found is None else AsyncSession(found, self._threads)
 
     def sessions(
@@ -346,7 +385,7 @@ class AsyncStore:
         limit: int = 50,
         cursor: str | None = None,
     ) -> AsyncPages:
-        call = functools.partial(
+        call = partial(
             self._store.sessions,
             cwd=cwd,
             agent=agent,
@@ -362,13 +401,13 @@ class AsyncStore:
         return AsyncPages(call, self._threads)
 
     async def archive(self, session_id: str | Session | AsyncSession) -> None:
-        await self._threads.run(functools.partial(self._store.archive, _plain(session_id)))
+        await self._threads.run(partial(self._store.archive, _plain(session_id)))
 
     async def trash(self, session_id: str | Session | AsyncSession) -> None:
-        await self._threads.run(functools.partial(self._store.trash, _plain(session_id)))
+        await self._threads.run(partial(self._store.trash, _plain(session_id)))
 
     async def restore(self, session_id: str | Session | AsyncSession) -> None:
-        await self._threads.run(functools.partial(self._store.restore, _plain(session_id)))
+        await self._threads.run(partial(self._store.restore, _plain(session_id)))
 
     verify = in_store(Store.verify)
     backup = in_store(Store.backup)
@@ -392,7 +431,7 @@ class aopen:
         clock: Clock | None = None,
         count_tokens: Callable[[Message], int] | None = None,
     ) -> None:
-        self._open = functools.partial(
+        self._open = partial(
             open_store,
             url,
             namespace=namespace,

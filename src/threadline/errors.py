@@ -74,9 +74,10 @@ class Uncertain(ThreadlineError):
     idempotency key simply call again."""
 
     def __init__(self, session: str | None, head: int) -> None:
+        what = f"what was to follow entry {head} of session {session!r}" if head else f"a change of session {session!r}"
         super().__init__(
-            f"the commit after entry {head} of session {session!r} failed half-way: it may or may not be stored. "
-            "Look at the head before writing again, or give writes a key= so that repeating them is safe"
+            f"the disk failed while {what} was committed: it may or may not be stored. "
+            "Look before writing it again, or give writes a key= so that repeating them is safe"
         )
         self.session = session
         self.head = head

@@ -189,6 +189,10 @@ def check_seq(seq: Any, what: str) -> int:
     return seq
 
 
+def check_seq_or_none(seq: Any, what: str) -> int | None:
+    return None if seq is None else check_seq(seq, what)
+
+
 def _checked_usage(usage: Any) -> dict[str, Any]:
     try:
         codec.check_object(usage, "usage")

@@ -24,7 +24,7 @@ from threadline.core.reading import Entries, View, read_view
 from threadline.core.view import Log, spans_at, stored_spans
 from threadline.errors import InvalidArgument, NotFound
 from threadline.messages import Message, ToolCall
-from threadline.pen import MessageLike, Pen, check_name, check_seq, key_bytes
+from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
 if TYPE_CHECKING:
     from threadline.store import Store
@@ -127,7 +127,7 @@ class Session:
         format: str | None = None,
     ) -> list[Entry]:
         """Append several messages, all or none, with consecutive seqs. An empty list writes nothing."""
-        op = self._pen.append(messages, key, usage, at, format)
+        op = self._pen.append(several(messages), key, usage, at, format)
         return self._write((op,), expect)[0] if op.entries else []
 
     def note(
@@ -155,7 +155,7 @@ class Session:
 
     def view(self, at: int | None = None, last: int | None = None) -> View:
         """What the model sees now, or saw right after entry `at`; only the `last` so many entries if given."""
-        if last is not None and last < 0:
+        if last is not None and check_seq(last, "last") < 0:
             raise InvalidArgument(f"last is a number of entries, not {last}")
         head = self._head_or(at)
         ref = self._found()
@@ -187,23 +187,14 @@ class Session:
         that of `plan`. It shrinks until it splits no tool call from its result and holds no open call. `summary` is
         text, or a function of the run's messages, called outside any transaction: exactly what it saw is folded,
         or Stale is raised."""
-        planned_at = 0
         if callable(summary):
             if key is not None and (done := self._keyed(key)) is not None:
                 return done
-            planned_at = self.head
-            plan = plan or self._plan(planned_at, since, upto, keep_turns)
-            summary, since, upto, keep_turns = summary(list(plan.messages)), None, None, None
+            planned_at, plan = self._planned(plan, since=since, upto=upto, keep_turns=keep_turns)
+            text = summary(list(plan.messages))
+            return self._compact_planned(text, plan, planned_at, usage=usage, key=key, expect=expect, at=at)
         op = self._pen.compact(
-            summary,
-            plan,
-            upto=upto,
-            keep_turns=keep_turns,
-            since=since,
-            usage=usage,
-            key=key,
-            at=at,
-            planned_at=planned_at,
+            summary, plan, upto=upto, keep_turns=keep_turns, since=since, usage=usage, key=key, at=at
         )
         return self._one(op, expect)
 
@@ -218,7 +209,7 @@ class Session:
         at: datetime | None = None,
     ) -> Entry:
         """Put any messages, or none, where the run from entry `since` to entry `upto` stands. The originals stay."""
-        op = self._pen.replace(messages, since=since, upto=upto, key=key, at=at)
+        op = self._pen.replace(several(messages), since=since, upto=upto, key=key, at=at)
         return self._write((op,), expect)[0][-1]
 
     def originals(self, seq: int) -> list[Entry]:
@@ -256,9 +247,10 @@ class Session:
         """A session that shares everything up to entry `at` (default: the head), without copying it.
 
         Its numbering goes on at `at + 1`, and neither side sees what the other writes later."""
+        check_about({"title": title}, meta)
         about = About(title=title, titled_by=None if title is None else "person", meta=meta or {})
         new = self._store._new_session(id=id, key=key, about=about)
-        return Session(self._store, self._backend.fork(self._made(), at, new))
+        return Session(self._store, self._backend.fork(self._made(), check_seq_or_none(at, "at"), new))
 
     def forks(self) -> list[Session]:
         """The sessions that were forked from this one, oldest first."""
@@ -284,7 +276,7 @@ class Session:
 
     @property
     def unanswered(self) -> Entry | None:
-        """The last user entry of the view if nothing has answered it."""
+        """The last user entry of the view while no assistant has answered it; calling tools is not answering yet."""
         ref = self._found()
         asked = 0 if ref is None else self._backend.state(ref).asked
         return self.entry(asked) if asked else None
@@ -321,8 +313,9 @@ class Session:
         """The raw log between two seqs, both exclusive; a page at a time, holding no transaction in between.
 
         A damaged entry raises Damaged in its turn, and `next()` goes on after it."""
-        ref = self._found()
-        head = self.head
+        for name, value in (("after", after), ("before", before), ("limit", limit)):
+            check_seq_or_none(value, name)
+        ref, head = self._found(), self.head
         first, last = max(after, 0) + 1, head if before is None else min(before - 1, head)
         if ref is None:
             return Entries.none()
@@ -383,6 +376,8 @@ class Session:
 
     def _write(self, ops: Sequence[Op], expect: int | None) -> list[list[Entry]]:
         """All writes go through here: one transaction, which makes the session if it is not there yet."""
+        if expect is not None:
+            check_seq(expect, "expect")
         if self._ref is not None:
             return self._backend.write(Target(self._ref), ops, expect).entries
         new = self._store._new_session(key=self._key, about=self._about or About(), at=moment(ops[0].at))
@@ -417,13 +412,31 @@ class Session:
         found = range(0) if ref is None else self._backend.keyed(ref, key_bytes(key) or b"")
         return self.entry(found[0]) if found else None
 
-    def _plan(self, head: int, since: int | None, upto: int | None, keep_turns: int | None) -> Plan:
-        check_bounds(upto, keep_turns, None, since)
-        ref = self._found()
-        if ref is None:
-            return plan_run([], since=since, upto=upto, keep_turns=keep_turns)
-        log = self._backend.log(ref)
-        return plan_run(seen(log, spans_at(log, head)), since=since, upto=upto, keep_turns=keep_turns)
+    def _compact_planned(
+        self,
+        summary: str,
+        plan: Plan,
+        planned_at: int,
+        *,
+        usage: dict[str, Any] | None,
+        key: str | None,
+        expect: int | None,
+        at: datetime | None,
+    ) -> Entry:
+        """Fold exactly the run that was summarised."""
+        return self._one(self._pen.compact(summary, plan, usage=usage, key=key, at=at, planned_at=planned_at), expect)
+
+    def _planned(
+        self, plan: Plan | None, *, since: int | None, upto: int | None, keep_turns: int | None
+    ) -> tuple[int, Plan]:
+        """The head as it is now, and the run to fold: that of the plan, or the one that the bounds give."""
+        check_bounds(upto, keep_turns, plan, since)
+        ref, head = self._found(), self.head
+        if plan is not None:
+            return head, plan
+        log = None if ref is None else self._backend.log(ref)
+        shown = [] if log is None else seen(log, spans_at(log, head))
+        return head, plan_run(shown, since=since, upto=upto, keep_turns=keep_turns)
 
 
 class Batch:
@@ -436,38 +449,78 @@ class Batch:
         self._ops: list[Op] = []
         self.entries: list[Entry] = []
 
-    def append(self, message: MessageLike, **options: Any) -> None:
-        self._ops.append(self._pen.append((message,), **options))
+    def append(
+        self,
+        message: MessageLike,
+        *,
+        key: str | None = None,
+        usage: dict[str, Any] | None = None,
+        at: datetime | None = None,
+        format: str | None = None,
+    ) -> None:
+        self._ops.append(self._pen.append((message,), key, usage, at, format))
 
-    def extend(self, messages: Iterable[MessageLike], **options: Any) -> None:
-        op = self._pen.append(messages, **options)
+    def extend(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        key: str | None = None,
+        usage: dict[str, Any] | None = None,
+        at: datetime | None = None,
+        format: str | None = None,
+    ) -> None:
+        op = self._pen.append(several(messages), key, usage, at, format)
         if op.entries:
             self._ops.append(op)
 
-    def note(self, data: dict[str, Any], kind: str = "note", **options: Any) -> None:
-        self._ops.append(self._pen.note(data, kind, **options))
+    def note(
+        self, data: dict[str, Any], kind: str = "note", *, key: str | None = None, at: datetime | None = None
+    ) -> None:
+        self._ops.append(self._pen.note(data, kind, key=key, at=at))
 
-    def compact(self, summary: str, plan: Plan | None = None, **options: Any) -> None:
+    def compact(
+        self,
+        summary: str,
+        plan: Plan | None = None,
+        *,
+        upto: int | None = None,
+        keep_turns: int | None = None,
+        since: int | None = None,
+        usage: dict[str, Any] | None = None,
+        key: str | None = None,
+        at: datetime | None = None,
+    ) -> None:
         """As Session.compact, with text: a function would have to run inside the transaction."""
-        self._ops.append(self._pen.compact(summary, plan, **options))
+        op = self._pen.compact(
+            summary, plan, upto=upto, keep_turns=keep_turns, since=since, usage=usage, key=key, at=at
+        )
+        self._ops.append(op)
 
-    def replace(self, messages: Iterable[MessageLike], *, since: int, upto: int, **options: Any) -> None:
-        self._ops.append(self._pen.replace(messages, since=since, upto=upto, **options))
+    def replace(
+        self,
+        messages: Iterable[MessageLike],
+        *,
+        since: int,
+        upto: int,
+        key: str | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        self._ops.append(self._pen.replace(several(messages), since=since, upto=upto, key=key, at=at))
 
-    def expand(self, seq: int, **options: Any) -> None:
-        self._ops.append(self._pen.expand(seq, **options))
+    def expand(self, seq: int, *, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.expand(seq, key=key, at=at))
 
-    def rewind(self, to: int, **options: Any) -> None:
-        self._ops.append(self._pen.rewind(to, **options))
+    def rewind(self, to: int, *, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.rewind(to, key=key, at=at))
 
-    def clear(self, **options: Any) -> None:
-        self._ops.append(self._pen.clear(**options))
+    def clear(self, *, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.clear(key=key, at=at))
 
-    def start_call(self, call_id: str, **options: Any) -> None:
-        self._ops.append(self._pen.start_call(call_id, **options))
+    def start_call(self, call_id: str, *, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.start_call(call_id, key=key, at=at))
 
-    def repair(self, reason: str = "interrupted", **options: Any) -> None:
-        self._ops.append(self._pen.repair(reason, **options))
+    def repair(self, reason: str = "interrupted", *, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.repair(reason, key=key, at=at))
 
     def __enter__(self) -> Batch:
         return self
@@ -484,6 +537,13 @@ class Batch:
         ops, self._ops = self._ops, []
         if ops:
             self.entries = [entry for entries in self._session._write(ops, self._expect) for entry in entries]
+
+
+def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
+    """One message is not a list of messages, though a string and a dict can be walked through like one."""
+    if isinstance(messages, str | dict | Message):
+        raise InvalidArgument("this takes a list of messages: put a single one into a list, or append() it")
+    return messages
 
 
 def info_of(record: Record) -> SessionInfo:

@@ -66,7 +66,8 @@ class Store:
         self.namespace = namespace
 
     def __repr__(self) -> str:
-        return f"<Store {self.namespace!r} on {self._backend!r}>"
+        within = f" within {self.namespace!r}" if self.namespace else ""
+        return f"<Store {self._backend!r}{within}>"
 
     def __enter__(self) -> Store:
         return self
@@ -112,7 +113,7 @@ class Store:
 
     def get(self, session_id: str | Session) -> Session:
         """The session of that id. Raises NotFound."""
-        if isinstance(session_id, Session):
+        if isinstance(session_id, Session) and session_id._store.namespace == self.namespace:
             return session_id
         ref = self._backend.find(self.namespace, id=session_id) if isinstance(session_id, str) else None
         if ref is None:
@@ -155,6 +156,9 @@ class Store:
             raise InvalidArgument(f"status is one of {', '.join(STATUSES)} or None, not {status!r}")
         if not isinstance(limit, int) or limit < 1:
             raise InvalidArgument(f"limit is a number of sessions from 1 on, not {limit!r}")
+        for name, value in (("agent", agent), ("tag", tag), ("key_prefix", key_prefix)):
+            if not isinstance(value, str | None):
+                raise InvalidArgument(f"{name} is text, not {value!r}")
         query = Query(
             namespace=self.namespace,
             cwd=check_about({"cwd": cwd}, None)["cwd"],

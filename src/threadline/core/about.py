@@ -50,11 +50,22 @@ class Change(Struct, frozen=True):
     status: str | None = None
 
 
+DAMAGED = About(title="(damaged: see store.verify())", titled_by="machine")
+
+
 def decode(body: bytes) -> About:
+    """What is said of a session; DAMAGED where it cannot be read, so that one bad row hides no other session."""
     try:
         return _decode(body)
-    except msgspec.DecodeError:  # a lone surrogate, in a path for example
+    except msgspec.DecodeError:  # a lone surrogate, in a path for example, or damage
+        return _decode_slowly(body)
+
+
+def _decode_slowly(body: bytes) -> About:
+    try:
         return msgspec.convert(codec.decode(body), About)
+    except (ValueError, TypeError):
+        return DAMAGED
 
 
 _decode = msgspec.json.Decoder(About).decode

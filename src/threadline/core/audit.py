@@ -9,7 +9,7 @@ from threadline.core.entries import OTHER, SILENT, STRUCTURAL, Row, content, voi
 from threadline.core.fold import State, after, draft_of, state_at
 from threadline.core.ops import Clear, Expand, Rewind
 from threadline.core.view import Log, Spans, replaced, spans_at, stored_spans
-from threadline.errors import ThreadlineError
+from threadline.errors import Damaged, ThreadlineError
 
 Finding = tuple[int, str]  # the entry, and what is wrong with it
 
@@ -44,7 +44,7 @@ class Audit:
             row.check(None)
             found = list(self._compare(row)) if whole else []
         except (ThreadlineError, ValueError, KeyError, TypeError, AssertionError) as error:
-            found = [(row.seq, f"unreadable: {error}")]
+            found = [(row.seq, error.what if isinstance(error, Damaged) else f"unreadable: {error}")]
         if found or not whole:
             self.state = self._stored_state(row)
         yield from found

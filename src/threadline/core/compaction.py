@@ -33,10 +33,11 @@ class Seen(Struct, frozen=True):
 
 
 def seen(log: Log, spans: Spans) -> list[Seen]:
-    """The visible entries of a view in reading order."""
+    """The visible entries of a view in reading order. Raises Damaged: what cannot be read cannot be summarised."""
     out = []
     for first, last in spans:
         for row in log.rows(first, last, shown=True):
+            row.check(None)
             message, _ = content(row)
             if message is not None:
                 out.append(Seen(row.seq, row.voice, row.tokens, message))

@@ -28,9 +28,15 @@ def link(chain: bytes, seq: int, digest: bytes) -> bytes:
     return sha256(chain + seq.to_bytes(8, "big") + digest).digest()[:SIZE]
 
 
-def seal(*values: object) -> bytes:
+def seal(*values: int | bytes | None) -> bytes:
     """A short digest over the columns of one row, stored beside them."""
-    return sha256(repr(values).encode()).digest()[:8]
+    return sha256(b"|".join(map(_column, values))).digest()[:8]
+
+
+def _column(value: int | bytes | None) -> bytes:
+    if value is None:
+        return b"-"
+    return b"%d" % value if isinstance(value, int) else b"%d:%b" % (len(value), value)
 
 
 def identity(*parts: bytes) -> bytes:

@@ -18,8 +18,9 @@ from threadline.messages import Message, Text, ToolCall, ToolResult
 # Kinds that give the view another shape. Every other kind, known or not, leaves the view as it is or adds to its end.
 STRUCTURAL = frozenset({"compaction", "replacement", "expansion", "rewind", "clear"})
 
-# Who speaks in the view. Stored with each entry, so that turns are found without decoding messages.
-SILENT, OTHER, USER, ASSISTANT = range(4)
+# Who speaks in the view. Stored with each entry, so that turns are found without decoding messages. An assistant that
+# calls tools has not answered yet: the turn is over when it speaks without a call.
+SILENT, OTHER, USER, ASSISTANT, CALLER = range(5)
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
@@ -155,7 +156,7 @@ def voice_of(message: Message) -> int:
     if message.meta and message.meta.get("hidden"):
         return SILENT
     if message.role == "assistant":
-        return ASSISTANT
+        return CALLER if any(type(part) is ToolCall for part in message.parts) else ASSISTANT
     if message.role == "user":
         for part in message.parts:
             if type(part) is not ToolResult:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from threadline.core import calls
 from threadline.core.calls import Node, Top
 from threadline.core.digest import link
-from threadline.core.entries import ASSISTANT, OTHER, STRUCTURAL, USER, Draft, Row, calls_and_results, content
+from threadline.core.entries import ASSISTANT, STRUCTURAL, USER, Draft, Row, calls_and_results, content
 from threadline.core.view import Log, Spans, holds, spans_at, tidy
 from threadline.messages import ToolCall, ToolResult
 
@@ -145,12 +145,12 @@ def _open_calls_anew(state: State, past: Spans, log: Log) -> Top:
 
 
 def _asked(kind: str, data: dict[str, Any], past: Spans, log: Log) -> int:
-    """The user's entry that nothing answered: the last one who spoke in the view was the user."""
+    """The user's entry that nothing answered: since then no assistant spoke without calling a tool."""
     if kind == "rewind":
         return log.row(data["to"]).asked if data["to"] else 0
     for first, last in reversed(past):
         for row in log.rows(first, last, shown=True, reverse=True):
-            if row.voice != OTHER:
+            if row.voice in (USER, ASSISTANT):
                 return row.seq if row.voice == USER else 0
     return 0
 

@@ -6,7 +6,7 @@ any idle connection, read a page and give it back."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -15,7 +15,7 @@ from threadline.backends.backend import NewSession, Problem, Query, Record, Ref,
 from threadline.backends.sqlite import files, sessions, transactions
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
 from threadline.backends.sqlite.log import SqliteLog
-from threadline.backends.sqlite.rows import many, one, our_errors, translated
+from threadline.backends.sqlite.rows import caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
 from threadline.core.fold import State
@@ -46,6 +46,9 @@ class SqliteBackend:
         except BaseException:
             self.close()
             raise
+
+    def __repr__(self) -> str:
+        return self._path
 
     # -- opening and closing ---------------------------------------------------------------------------
 
@@ -145,17 +148,20 @@ class SqliteBackend:
             answer = job.run(connection)
         except BaseException as error:
             connection = self._rolled_back(connection)
-            job.fail(translated(error) if isinstance(error, apsw.Error) else error)
+            job.fail(caused(translated(error), error) if isinstance(error, apsw.Error) else error)
             if not isinstance(error, Exception):
                 raise
             return connection
         try:
             connection.execute("COMMIT")
+        except apsw.FullError as error:
+            # Only writing to the WAL can say so, and the frame that commits is the last one written: nothing is stored.
+            connection = self._rolled_back(connection)
+            job.fail(caused(translated(error), error))
+            return connection
         except apsw.Error as error:
             # It may be on disk all the same, so nothing that this connection remembers counts any more.
-            uncertain = _uncertain(answer)
-            uncertain.__cause__ = translated(error)
-            job.fail(uncertain)
+            job.fail(caused(_uncertain(answer), error))
             return self._renewed(connection)
         job.answer, job.done = answer, True
         return connection

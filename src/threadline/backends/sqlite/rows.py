@@ -39,6 +39,12 @@ def our_errors() -> Iterator[None]:
         raise StoreFailed(f"the operating system refused: {error}") from error
 
 
+def caused(ours: ThreadlineError, foreign: BaseException) -> ThreadlineError:
+    """Our error, to be raised later, with what it comes from."""
+    ours.__cause__ = foreign
+    return ours
+
+
 def translated(error: apsw.Error) -> ThreadlineError:
     match error:
         case apsw.FullError():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from hashlib import sha256
 from typing import Any
 
 import apsw
@@ -18,14 +17,14 @@ from threadline.core import codec
 from threadline.core.about import About, Change, changed, inherited, opening_words
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
-from threadline.core.entries import ASSISTANT, USER, Draft, Entry, stored, text
+from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, stored, text
 from threadline.core.fold import State, after, start, state_at
 from threadline.core.ops import Op
 from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
 
 ENDLESS = 2**62  # the end of a log that still grows
 
-OPENED_BY = {ASSISTANT: 1, USER: 2}  # whose words open the session; the user's stay
+OPENED_BY = {ASSISTANT: 1, CALLER: 1, USER: 2}  # whose words open the session; the user's stay
 OPENED_BY_USER = 2
 
 
@@ -112,7 +111,7 @@ class _Writing(SqliteLog):
 
 def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int, updated_at: int) -> bytes:
     """Over what does not follow from the log; the fold beside it is checked against the last entry."""
-    return sha256(b"%d|%d|%d|%d|%d|%b" % (number, own, status, opened, updated_at, namespace)).digest()[:8]
+    return seal(number, namespace, own, status, opened, updated_at)
 
 
 def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:

@@ -90,7 +90,7 @@ CREATE TABLE entry (
     kind        TEXT    NOT NULL,
     at          INTEGER NOT NULL,
     tokens      INTEGER NOT NULL,
-    voice       INTEGER NOT NULL,        -- 0 silent, 1 other, 2 user, 3 assistant: who speaks to the model
+    voice       INTEGER NOT NULL,        -- 0 silent, 1 other, 2 user, 3 assistant, 4 assistant calling
     view        INTEGER NOT NULL,        -- the last structural entry so far
     shown       INTEGER NOT NULL,        -- visible entries so far
     total       INTEGER NOT NULL,        -- and their tokens
