@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+from contextlib import closing, suppress
 
 import apsw
 
@@ -13,22 +13,20 @@ from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
 ONE_PAGE = 4096  # a new file of ours has one page before it has our name
+READ_BY_URI = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
 def look(path: str, *, must_exist: bool) -> None:
-    """Refuse what can be told from the first bytes of a file, before anything is made beside it.
+    """Refuse what the file itself tells, before anything is made beside it.
 
-    A database of ours that was never checkpointed has its header in the WAL; that is for SQLite to tell."""
+    A database of ours that was never checkpointed has its name in the WAL only; that is told when it is opened."""
     if os.path.isdir(path):
         raise InvalidArgument(f"{path} is a folder: a store is a file in it, such as {os.path.join(path, 'agents.db')}")
     if must_exist and not os.path.exists(path):
         raise NotFound("store", path, "without read_only=True it would be made")
-    header = _header(path)
-    if not header:
+    if size(path) == 0:
         return
-    if not header.startswith(b"SQLite format 3\0"):
-        raise NotThreadline(path, "it is not a SQLite database")
-    version, owner = (int.from_bytes(header[at : at + 4], "big", signed=True) for at in (60, 68))
+    owner, version = _name_in(path)
     in_the_making = owner == 0 and (size(path) <= ONE_PAGE or size(path + "-wal") > 0)
     if owner != APPLICATION_ID and not in_the_making:
         raise NotThreadline(path, "it is another application's database")
@@ -36,19 +34,25 @@ def look(path: str, *, must_exist: bool) -> None:
         raise TooNew(path, version, SCHEMA_VERSION)
 
 
-def _header(path: str) -> bytes:
-    if not os.path.exists(path):
-        return b""
-    with open(path, "rb") as file:
-        return file.read(100)
+def _name_in(path: str) -> tuple[int, int]:
+    """Whose file it is and of which version, without its WAL.
+
+    Read by SQLite and not by ourselves: closing a file of our own would drop the locks that this process may hold on it
+    through another store. `immutable` makes nothing and locks nothing."""
+    uri = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
+    try:
+        with closing(apsw.Connection(f"file:{uri}?immutable=1", flags=READ_BY_URI)) as connection:
+            return int(connection.pragma("application_id")), int(connection.pragma("user_version"))
+    except apsw.NotADBError as error:
+        raise NotThreadline(path, "it is not a SQLite database") from error
 
 
 def make(path: str) -> None:
     """An empty file that only its owner reads, its name on disk. An existing one is left as it is."""
     folder = os.path.dirname(os.path.abspath(path))
     os.makedirs(folder, mode=0o700, exist_ok=True)
-    if not os.path.exists(path):
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    with suppress(FileExistsError):  # never opened if it exists: see above
+        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         sync(folder)
 
 
