@@ -14,6 +14,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+from unittest.mock import patch
 
 from msgspec.structs import replace
 
@@ -22,6 +23,7 @@ from threadline.backends.sqlite.backend import SqliteBackend
 from threadline.pen import Pen
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
+TEXT_BYTES = (20, 20, 150, 700, 3_000, 6_000)  # from a few words to what fills several pages of the file
 
 
 class Step(NamedTuple):
@@ -49,6 +51,13 @@ def step_of(entry: Entry) -> int:
 
 def open_store(path: Path, clock: Clock | None = None, **options: Any) -> Store:
     return Store(SqliteBackend(str(path), **options), pen=Pen(clock or Clock()))
+
+
+@contextmanager
+def loaded_dice() -> Iterator[None]:
+    """The same ids and salts in every run, so that the same seed makes the same files."""
+    with patch("threadline.store.secrets.token_bytes", Random("ids").randbytes):
+        yield
 
 
 @contextmanager
@@ -183,8 +192,7 @@ def _message(rng: Random) -> Message:
 
 
 def _text(rng: Random) -> str:
-    """From a word to what fills several pages of the file."""
-    return rng.randbytes(rng.choice((20, 20, 150, 700, 3_000, 6_000))).hex()
+    return rng.randbytes(rng.choice(TEXT_BYTES)).hex()
 
 
 def _key(rng: Random, number: int) -> str | None:

@@ -12,7 +12,7 @@ from threading import Thread
 from typing import Any, NamedTuple
 
 import pytest
-from histories import Clock, Step, fast_folder, next_step, open_store, snapshot
+from histories import Clock, Step, fast_folder, loaded_dice, next_step, open_store, snapshot
 
 from threadline import Store
 from threadline.testing import scaled, seed
@@ -32,7 +32,7 @@ def small_checkpoints(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def folder() -> Iterator[Path]:
-    with fast_folder() as folder:
+    with fast_folder() as folder, loaded_dice():
         yield folder
 
 

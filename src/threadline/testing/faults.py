@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from itertools import count
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,13 @@ ErrorKind = type[apsw.FullError] | type[apsw.IOError]
 
 
 class FailingDisk(apsw.VFS):
-    """Does what it is asked until the call it is told to fail at. Syncs are only counted: no test cuts real power."""
+    """Does what it is asked until the call it is told to fail at.
 
-    def __init__(self) -> None:
+    It never really syncs, since no test cuts real power; it only takes `sync_s` for it, in which threads queue up."""
+
+    def __init__(self, *, sync_s: float = 0.0) -> None:
         self.name = f"threadline-failing-disk-{next(_numbers)}"
+        self.sync_s = sync_s
         self.calls = 0
         self.failures = 0
         self.heal()
@@ -60,10 +64,13 @@ class FailingDisk(apsw.VFS):
         return failing
 
     def error(self, code: int) -> apsw.Error:
-        """The error that SQLite's own VFS would report; `code` says which call it was."""
-        error: Any = self._error("the disk was told to fail here")
-        if self._error is apsw.IOError:
-            error.extendedresult = code
+        """What SQLite's own VFS would report of a call that is known by its `code`.
+
+        Only a write tells that the disk is full: os_unix.c turns all else that fails into an I/O error."""
+        if self._error is apsw.FullError and code == apsw.SQLITE_IOERR_WRITE:
+            return apsw.FullError("the disk was told to be full here")
+        error: Any = apsw.IOError("the disk was told to fail here")
+        error.extendedresult = code
         failure: apsw.Error = error
         return failure
 
@@ -84,7 +91,7 @@ class _FailingFile(apsw.VFSFile):
         self._checked(lambda: super(_FailingFile, self).xTruncate(newsize), apsw.SQLITE_IOERR_TRUNCATE)
 
     def xSync(self, flags: int) -> None:
-        self._checked(lambda: None, apsw.SQLITE_IOERR_FSYNC)
+        self._checked(lambda: time.sleep(self._disk.sync_s), apsw.SQLITE_IOERR_FSYNC)
 
     def _checked(self, call: Callable[[], None], code: int) -> None:
         if self._disk.fails_now():
