@@ -1,0 +1,209 @@
+"""A backup taken under full load is a consistent prefix of every log, and a store like any other."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+
+import apsw
+import pytest
+from processes import at_once, exit_code, fork
+
+import threadline
+from threadline import Session, Store
+from threadline.testing import scaled
+
+WRITERS = 4
+
+
+@contextmanager
+def under_load(path: Path) -> Iterator[None]:
+    """Four processes write until the block ends: entries, pairs that belong together, sessions, forks."""
+    over, end = os.pipe()
+    writers = [fork(partial(_write, path, f"writer{i}", over, end)) for i in range(WRITERS)]
+    os.close(over)
+    try:
+        yield
+    finally:
+        os.close(end)
+        assert [exit_code(pid) for pid in writers] == [0] * WRITERS
+
+
+def _write(path: Path, writer: str, over: int, end: int) -> None:
+    os.close(end)
+    ended = threading.Event()
+    threading.Thread(target=lambda: (os.read(over, 1), ended.set()), daemon=True).start()
+    with threadline.open(path) as store:
+        shared, n = store.session("shared"), 0
+        while not ended.is_set():
+            shared.append(f"{writer}:{n}", key=f"{writer}:{n}")
+            own = store.session(f"{writer} {n // 20}")
+            own.extend([f"{n} a", f"{n} b"])
+            if n % 20 == 19:
+                own.fork().append("forked")
+            n += 1
+
+
+def until_busy(session: Session) -> None:
+    """Wait until the log has grown by a good many entries."""
+    head = session.head
+    while session.head < head + 40:
+        time.sleep(0.001)
+
+
+def logs(store: Store) -> dict[str, list[str]]:
+    """Every session's entries by its id, and that they have no holes."""
+    found = {}
+    for info in store.sessions(order="created"):
+        entries = list(store.get(info.id).entries())
+        assert [entry.seq for entry in entries] == list(range(1, info.head + 1))
+        found[info.id] = [entry.message.text for entry in entries if entry.message]
+    return found
+
+
+def check_pairs(store: Store) -> None:
+    """What was written in one call is there whole or not at all."""
+    for i in range(WRITERS):
+        session = store.find(f"writer{i} 0")
+        assert session is None or session.head % 2 == 0
+
+
+def test_a_backup_under_load_is_a_prefix_of_every_log(path: Path, tmp_path: Path) -> None:
+    copies = [tmp_path / f"copy{n}.db" for n in range(scaled(8))]
+    with threadline.open(path) as store, under_load(path):
+        until_busy(store.session("shared"))
+        for copy in copies:
+            store.backup(copy)
+
+    with threadline.open(path) as store:
+        finally_there = logs(store)
+    for copy in copies:
+        with threadline.open(copy) as store:
+            assert store.verify().ok
+            check_pairs(store)
+            for id, texts in logs(store).items():
+                assert finally_there[id][: len(texts)] == texts
+
+
+def test_a_backup_holds_all_that_was_answered_before_it_began(session: Session, store: Store, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(4) as pool:
+        for n in range(scaled(5)):
+            list(pool.map(session.append, (f"{n}.{i}" for i in range(20))))
+            store.backup(tmp_path / f"copy{n}.db")
+            with threadline.open(tmp_path / f"copy{n}.db") as copy:
+                assert copy.get(session.id or "").head == session.head
+
+
+def test_backups_of_a_growing_store_grow(path: Path, tmp_path: Path) -> None:
+    heads = []
+    with threadline.open(path) as store, under_load(path):
+        for n in range(4):
+            until_busy(store.session("shared"))
+            store.backup(tmp_path / f"{n}.copy")
+            with threadline.open(tmp_path / f"{n}.copy") as copy:
+                heads.append(copy.session("shared").head)
+
+    assert all(earlier < later for earlier, later in pairwise(heads))
+
+
+def test_the_file_alone_would_be_no_backup(path: Path, session: Session, tmp_path: Path) -> None:
+    """The same check catches a plain copy: what was answered last is in the WAL."""
+    session.append("answered")
+    shutil.copy(path, tmp_path / "copy.db")
+    with threadline.open(tmp_path / "copy.db") as copy, pytest.raises(threadline.NotFound):
+        copy.get(session.id or "")
+
+
+def test_a_backup_does_not_overwrite(store: Store, session: Session, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_bytes(b"somebody's only copy")
+
+    with pytest.raises(threadline.Conflict, match="precious exists already"):
+        store.backup(precious)
+
+    assert precious.read_bytes() == b"somebody's only copy"
+
+
+def test_a_backup_leaves_nothing_beside_it(store: Store, session: Session, tmp_path: Path) -> None:
+    (tmp_path / "backups").mkdir()
+    store.backup(tmp_path / "backups" / "copy.db")
+
+    assert os.listdir(tmp_path / "backups") == ["copy.db"]
+
+
+def test_a_backup_is_as_private_as_the_store(store: Store, session: Session, tmp_path: Path) -> None:
+    store.backup(tmp_path / "copy.db")
+
+    assert (tmp_path / "copy.db").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_into_a_folder_that_is_not_there_says_so_in_our_words(store: Store, tmp_path: Path) -> None:
+    with pytest.raises(threadline.ThreadlineError):
+        store.backup(tmp_path / "nowhere" / "copy.db")
+
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_restored_backup_is_written_to_in_wal_mode(store: Store, session: Session, tmp_path: Path) -> None:
+    session.append("before")
+    store.backup(tmp_path / "copy.db")
+    with threadline.open(tmp_path / "copy.db") as copy:
+        copy.get(session.id or "").append("after")
+
+        assert (tmp_path / "copy.db-wal").stat().st_size > 0
+        assert copy.verify().ok
+        assert [message.text for message in copy.get(session.id or "").messages()] == ["before", "after"]
+
+
+def test_a_restored_backup_goes_on_under_many_writers(store: Store, session: Session, tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    session.append("before")
+    store.backup(copy)
+
+    def work(writer: str) -> None:
+        with threadline.open(copy) as own:
+            for n in range(10):
+                own.get(session.id or "").append(f"{writer}:{n}")
+
+    at_once(*(partial(work, f"writer{i}") for i in range(WRITERS)))
+
+    with threadline.open(copy) as own:
+        assert own.get(session.id or "").head == 1 + WRITERS * 10
+        assert own.verify().ok
+
+
+def test_a_backup_knows_the_keys(store: Store, session: Session, tmp_path: Path) -> None:
+    session.append("once", key="k")
+    store.backup(tmp_path / "copy.db")
+    with threadline.open(tmp_path / "copy.db") as copy:
+        copy.get(session.id or "").append("once", key="k")
+
+        assert copy.get(session.id or "").head == 1
+
+
+def test_a_read_only_store_can_be_backed_up(path: Path, tmp_path: Path) -> None:
+    with threadline.open(path) as store:
+        store.session("s").append("one")
+    with threadline.open(path, read_only=True) as store:
+        store.backup(tmp_path / "copy.db")
+
+    with threadline.open(tmp_path / "copy.db", read_only=True) as copy:
+        assert copy.session("s").head == 1
+
+
+def test_a_backup_of_a_store_in_memory_is_a_file(tmp_path: Path) -> None:
+    with threadline.open(":memory:") as store:
+        store.session("s").append("one")
+        store.backup(tmp_path / "copy.db")
+
+    with threadline.open(tmp_path / "copy.db") as copy:
+        assert copy.session("s").head == 1
+        assert apsw.Connection(str(tmp_path / "copy.db")).pragma("journal_mode") == "wal"
