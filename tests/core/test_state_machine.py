@@ -55,14 +55,9 @@ class Sessions(RuleBasedStateMachine):
         return threadline.open(self.path, durability="relaxed", count_tokens=count_tokens)
 
     def teardown(self) -> None:
-        try:
-            for id in self.models:
-                compare(self.store.get(id), self.models[id], Random(self.steps))
-            assert self.store.verify().problems == []
-        finally:
-            for store in (*self.abandoned, self.store):
-                store.close()
-            shutil.rmtree(self.folder)
+        for store in (*self.abandoned, self.store):
+            store.close()
+        shutil.rmtree(self.folder)
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -286,12 +281,13 @@ class Sessions(RuleBasedStateMachine):
     @invariant()
     def the_store_says_what_the_model_says(self) -> None:
         self.steps += 1
+        thorough = self.steps % 6 == 0
         for id, model in self.models.items():
-            if id == self.touched:
+            if thorough or id == self.touched:
                 compare(self.store.get(id), model, Random(self.steps))
             else:
                 assert self.store.get(id).head == model.head
-        if self.steps % 8 == 0:
+        if thorough:
             assert self.store.verify().problems == []
 
 

@@ -32,12 +32,12 @@ class Line(NamedTuple):
 
     @property
     def voice(self) -> str:
-        """Who speaks, as far as questions and answers go."""
+        """Who asks or answers. An assistant that calls a tool has not answered yet."""
         if not self.visible or self.message is None or self.kind == "compaction":
             return ""
         if self.message.role == "user":
             return "user" if any(type(part) is not ToolResult for part in self.message.parts) else ""
-        return "assistant" if self.message.role == "assistant" else ""
+        return "assistant" if self.message.role == "assistant" and not self.message.calls else ""
 
     @property
     def placed(self) -> range:

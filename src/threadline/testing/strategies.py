@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple, Protocol
 
 from hypothesis import strategies as st
@@ -25,6 +26,7 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 # -- JSON ----------------------------------------------------------------------------------------------
 
 
+@cache  # hypothesis checks a strategy anew each time it is made
 def texts(max_size: int = 12) -> SearchStrategy[str]:
     """Any text, with lone surrogates and NUL. A high surrogate right before a low one is no text: see `pairs`."""
     characters = st.characters() | st.sampled_from(_AWKWARD)
@@ -36,6 +38,7 @@ def pairs() -> SearchStrategy[str]:
     return st.builds("{}\ud83d\ude00{}".format, texts(4), texts(4))
 
 
+@cache
 def json_values(max_leaves: int = 8) -> SearchStrategy[Any]:
     """What JSON carries exactly, nested."""
     numbers = st.integers() | st.integers(-(2**200), 2**200) | st.floats(allow_nan=False, allow_infinity=False)
@@ -47,6 +50,7 @@ def json_values(max_leaves: int = 8) -> SearchStrategy[Any]:
     )
 
 
+@cache
 def json_objects(max_leaves: int = 8) -> SearchStrategy[dict[str, Any]]:
     return st.dictionaries(texts(6), json_values(max_leaves), max_size=3)
 
@@ -54,6 +58,7 @@ def json_objects(max_leaves: int = 8) -> SearchStrategy[dict[str, Any]]:
 # -- messages ------------------------------------------------------------------------------------------
 
 
+@cache
 def parts() -> SearchStrategy[Part]:
     """Every kind of part; results hold parts themselves."""
     flat = _flat_parts()
@@ -87,6 +92,7 @@ def messages(draw: st.DrawFn) -> Message:
 # -- conversations -------------------------------------------------------------------------------------
 
 
+@cache
 def spoken() -> SearchStrategy[Message]:
     """A message as the fold of a log cares: who speaks, whether it is hidden, and which calls it makes or answers.
 
@@ -209,6 +215,7 @@ def tool_steps() -> SearchStrategy[Step]:
     return _step("start_call", call_id=places("call"), key=_keys()) | _step("repair", key=_keys())
 
 
+@cache
 def steps() -> SearchStrategy[Step]:
     """Any one write."""
     return st.one_of(

@@ -1,0 +1,124 @@
+"""One damaged entry is found, named, and the only one that is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_fold import lived
+
+from threadline import Message, ToolCall
+from threadline.core.audit import Audit, Finding
+from threadline.core.entries import Row
+from threadline.core.fold import start
+from threadline.testing import scaled, strategies
+from threadline.testing.memory import SALT, MemoryLog
+from threadline.testing.strategies import Step
+
+many = settings(max_examples=scaled(150))
+
+
+def findings(log: MemoryLog) -> list[Finding]:
+    return list(Audit(log, start(SALT), log.head))
+
+
+def life() -> MemoryLog:
+    """A log with every kind of entry, calls that stay open, and something said after all of it."""
+    log = MemoryLog()
+    log.do("append", message=Message.user("question"), key="k", usage={"input": 3})
+    log.do("append", message=Message.assistant("calling", ToolCall("a", "tool"), ToolCall("b", "tool")))
+    log.do("start_call", call_id="a")
+    log.do("append", message=Message.tool("a", "done"))
+    log.do("note", data={"n": 1})
+    log.do("append", message=Message.user("hidden", meta={"hidden": True}))
+    log.do("append", message=Message.user("more"))
+    log.do("append", message=Message.assistant("answer"))
+    (fold,) = log.do("compact", summary="both", since=7, upto=8)
+    log.do("replace", messages=[Message.user("instead")], since=1, upto=1)
+    log.do("append", message=Message.tool("b", "done"))
+    log.do("expand", seq=fold.seq)
+    log.do("rewind", to=4)
+    log.do("append", message=Message.assistant(None, ToolCall("c", "tool")))
+    log.do("clear")
+    log.do("rewind", to=14)
+    log.do("append", message=Message.tool("c", "done"))
+    log.do("append", message=Message.user("last"))
+    return log
+
+
+LIFE = life()
+
+
+def other(name: str, value: Any) -> Any:
+    """Another value of the same type: what a flipped bit leaves."""
+    match value:
+        case None:
+            return b'[1,[[1,"a",0]],0]' if name == "calls" else b"{}"
+        case int():
+            return value + 1
+        case str():
+            return value + "x"
+        case _:
+            return value[:-1] + bytes([value[-1] ^ 1])
+
+
+@many
+@given(strategies.histories())
+def test_nothing_is_found_in_an_untouched_log(history: list[Step]) -> None:
+    log, _ = lived(history)
+    audit = Audit(log, start(SALT), log.head)
+
+    assert list(audit) == []
+    assert (audit.state, audit.entries) == (log.state, log.head)
+
+
+@pytest.mark.parametrize("name", Row._fields)
+@pytest.mark.parametrize("seq", range(1, LIFE.head + 1))
+def test_any_changed_column_of_any_entry_is_found_and_no_other_entry_is_blamed(seq: int, name: str) -> None:
+    log = life()
+    row = log.row(seq)
+    log.kept[seq - 1] = row._replace(**{name: other(name, getattr(row, name))})
+
+    named = {seq for seq, _ in findings(log)}
+
+    assert named == {seq}
+
+
+@pytest.mark.parametrize("seq", range(1, LIFE.head + 1))
+def test_a_missing_entry_is_found_and_no_other_entry_is_blamed(seq: int) -> None:
+    log = life()
+    log.kept[seq - 1] = None
+
+    assert findings(log) == [(seq, "the entry is missing")]
+
+
+@many
+@given(strategies.histories(), st.data())
+def test_damage_anywhere_in_any_history_is_found(history: list[Step], data: st.DataObject) -> None:
+    log, _ = lived(history)
+    if not log.head:
+        return
+    seq = data.draw(st.integers(1, log.head))
+    name = data.draw(st.sampled_from(Row._fields))
+    row = log.row(seq)
+    log.kept[seq - 1] = row._replace(**{name: other(name, getattr(row, name))})
+
+    assert seq in {seq for seq, _ in findings(log)}
+
+
+swaps: list[tuple[str, Callable[[list[Any]], None]]] = [
+    ("two entries changed places", lambda kept: kept.__setitem__(slice(3, 5), kept[3:5][::-1])),
+    ("an entry stands twice", lambda kept: kept.__setitem__(4, kept[3])),
+    ("the last entries are gone", lambda kept: kept.__delitem__(slice(-2, None))),
+]
+
+
+@pytest.mark.parametrize("swap", [swap for _, swap in swaps], ids=[name for name, _ in swaps])
+def test_rows_that_are_whole_but_not_in_their_place_are_found(swap: Callable[[list[Any]], None]) -> None:
+    log = life()
+    swap(log.kept)
+
+    assert findings(log) != []
