@@ -2575,6 +2575,14 @@ class DurableContract(Contract):
 
             assert told(one.session("k")) == ["from one", "from the other"]
 
+    def test_a_session_of_one_store_is_taken_by_another_on_the_place(self, open_store: OpenStore) -> None:
+        with open_store() as one, open_store() as other:
+            one.new()
+            session = one.new()
+            other.archive(session)
+
+            assert session.info.status == "archived"
+
     def test_a_stale_expectation_is_noticed_across_stores(self, open_store: OpenStore) -> None:
         with open_store() as one, open_store() as other:
             head = one.session("k").append("from one").seq
