@@ -420,6 +420,15 @@ class SessionsContract(Contract):
             {"n": 1},
         )
 
+    def test_every_attribute_of_new_can_be_given_beside_a_key(self, store: Store) -> None:
+        session = store.session("k", model="m", provider="p", system="Be brief.", id="my-id", at=NOON)
+        session.append("hi")
+
+        info = session.info
+
+        assert (info.model, info.provider, info.system) == ("m", "p", "Be brief.")
+        assert (info.id, info.created_at) == ("my-id", NOON)
+
     def test_attributes_of_a_session_that_exists_are_not_applied(self, store: Store) -> None:
         store.session("k", agent="first").append("hi")
         session = store.session("k", agent="second")
@@ -2452,12 +2461,18 @@ class ErrorsContract(Contract):
             lambda s: s.append("hi", expect=9),
             lambda s: s.append(object()),
             lambda s: s.append("hi", key=""),
+            lambda s: s.append("hi", expect="1"),
+            lambda s: s.extend("hi"),
+            lambda s: s.extend({"role": "user", "content": "hi"}),
             lambda s: s.append("hi", at="yesterday"),
             lambda s: s.append("hi", usage=[1]),
             lambda s: s.append({"role": "user", "content": "hi"}, format="fax"),
             lambda s: s.rewind(9),
             lambda s: s.rewind("1"),
             lambda s: s.view(at="1"),
+            lambda s: s.view(last="1"),
+            lambda s: list(s.entries(after="1")),
+            lambda s: s.fork("1"),
             lambda s: s.entry("1"),
             lambda s: s.expand(1),
             lambda s: s.compact(7),
