@@ -30,6 +30,11 @@ def exactly(a: Any, b: Any) -> bool:
     return bool(a == b) and repr(a) == repr(b)
 
 
+def as_json(value: Any) -> bytes:
+    """What another program may have written: JSON in UTF-8 that allows surrogates."""
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
 @many
 @given(strategies.messages())
 def test_any_message_comes_back_exactly(message: Message) -> None:
@@ -59,7 +64,7 @@ def test_fields_that_we_do_not_know_are_kept(message: Message, unknown: dict[str
     more = {name: value for name, value in unknown.items() if name not in known}
     raw["parts"] = [{"type": "text", "text": "t", **more}, *raw.get("parts", [])]
 
-    read = codec.decode_message(json.dumps(raw).encode())
+    read = codec.decode_message(as_json(raw))
 
     assert exactly(read.parts[0], Text("t", more))
     assert exactly(read.parts[1:], message.parts)
@@ -69,7 +74,7 @@ def test_fields_that_we_do_not_know_are_kept(message: Message, unknown: dict[str
 def test_a_part_of_an_unknown_kind_is_kept_whole(raw: dict[str, Any]) -> None:
     part = {**raw, "type": "hologram"}
 
-    read = codec.decode_message(json.dumps({"role": "user", "parts": [part]}).encode())
+    read = codec.decode_message(as_json({"role": "user", "parts": [part]}))
 
     assert exactly(read.parts, (Other(part),))
 
@@ -95,7 +100,7 @@ def test_different_content_has_different_canonical_forms(a: Message, b: Message)
 def test_two_surrogates_that_would_become_one_character_are_kept_or_refused(
     session: Session, text: str, make: Any
 ) -> None:
-    """UTF-8 carries neither of them, and JSON's escapes cannot tell the two from the one character they spell."""
+    """JSON's escapes cannot tell the two from the one character that they spell."""
     message = make(text)
     try:
         session.append(message)
@@ -141,8 +146,12 @@ PLACES: list[tuple[str, Any]] = [
 def test_what_json_would_change_is_refused_and_its_place_named(
     session: Session, bad: Any, place: str, make: Any
 ) -> None:
+    message = make(bad)
+
     with pytest.raises(InvalidMessage) as refused:
-        session.append(make(bad))
+        codec.check_message(message)
+    with pytest.raises(InvalidMessage):
+        session.append(message)
 
     assert refused.value.place.startswith(place)
     assert session.head == 0
@@ -175,6 +184,8 @@ WRONG: list[tuple[str, Any]] = [
 @pytest.mark.parametrize(("place", "message"), WRONG, ids=[f"{i}-{place}" for i, (place, _) in enumerate(WRONG)])
 def test_a_field_of_the_wrong_type_is_refused_and_named(session: Session, place: str, message: Message) -> None:
     with pytest.raises(InvalidMessage) as refused:
+        codec.check_message(message)
+    with pytest.raises(InvalidMessage):
         session.append(message)
 
     assert refused.value.place == place
