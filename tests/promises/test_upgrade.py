@@ -22,7 +22,8 @@ from threadline.testing import scaled, seed
 
 
 def folder_of(path: Path) -> dict[str, bytes]:
-    """All that lies in the folder of a file, byte for byte."""
+    """All that lies in the folder of a file, byte for byte. Only while this process has no store open there: to close
+    any file is to lose the locks that the process holds on it."""
     return {name: (path.parent / name).read_bytes() for name in os.listdir(path.parent)}
 
 
@@ -98,15 +99,24 @@ def test_what_is_not_ours_is_refused_and_not_touched(make: Callable[[Path], None
 
 
 def test_a_foreign_database_that_is_in_use_is_not_touched(path: Path) -> None:
-    theirs = apsw.Connection(str(path))
-    theirs.pragma("journal_mode", "WAL")
-    theirs.execute("CREATE TABLE theirs (x)")
+    in_use, use = os.pipe()
+    theirs = fork(lambda: _use_foreign(path, use))
+    os.read(in_use, 1)
     before = stored_in(path)
 
     with pytest.raises(threadline.NotThreadline):
         threadline.open(path)
     assert stored_in(path) == before
-    assert theirs.execute("SELECT count(*) FROM theirs").get == 0
+    os.kill(theirs, signal.SIGKILL)
+    os.waitpid(theirs, 0)
+
+
+def _use_foreign(path: Path, use: int) -> None:
+    connection = apsw.Connection(str(path))
+    connection.pragma("journal_mode", "WAL")
+    connection.execute("CREATE TABLE theirs (x)")  # in the WAL only
+    os.write(use, b"!")
+    signal.pause()
 
 
 @pytest.mark.parametrize("read_only", [False, True], ids=["writing", "reading"])

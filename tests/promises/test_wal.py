@@ -190,7 +190,7 @@ def test_readers_that_never_pause_do_not_let_the_wal_grow(path: Path, checkpoint
 
     def read() -> None:
         while not over.is_set():
-            session.view()
+            session.view(last=200)
 
     with ThreadPoolExecutor(4) as pool:
         readers = [pool.submit(read) for _ in range(4)]
