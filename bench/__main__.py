@@ -30,9 +30,8 @@ class Result:
 
 def main(arguments: list[str]) -> int:
     large = int(os.environ.get("BENCH_ENTRIES", "1000000"))
-    print(
-        f"threadline bench: Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}, up to {large:,} entries\n"
-    )
+    engines = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+    print(f"threadline bench: {engines}, up to {large:,} entries\n")
     results: list[Result] = []
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
         for work in workloads.ALL:

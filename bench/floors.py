@@ -18,8 +18,8 @@ class BareLog:
         self.connection.pragma("journal_mode", "wal")
         self.connection.pragma("synchronous", synchronous)
         self.connection.execute(
-            "CREATE TABLE entry (id INTEGER PRIMARY KEY, session INTEGER, seq INTEGER, body BLOB, UNIQUE (session, seq));"
-            "CREATE TABLE counter (session INTEGER PRIMARY KEY, head INTEGER); INSERT INTO counter VALUES (1, 0)"
+            "CREATE TABLE entry (id INTEGER PRIMARY KEY, session INT, seq INT, body BLOB, UNIQUE (session, seq));"
+            "CREATE TABLE counter (session INTEGER PRIMARY KEY, head INT); INSERT INTO counter VALUES (1, 0)"
         )
         self.seq = 0
 
@@ -52,7 +52,7 @@ def bare_listing(path: Path, sessions: int) -> Callable[[], list[Any]]:
     """The latest 50 of so many sessions, from one index."""
     connection = apsw.Connection(str(path))
     connection.execute(
-        "CREATE TABLE session (id INTEGER PRIMARY KEY, name TEXT, title TEXT, about TEXT, head INTEGER, updated_at INT);"
+        "CREATE TABLE session (id INTEGER PRIMARY KEY, name TEXT, title TEXT, about TEXT, head INT, updated_at INT);"
         "CREATE INDEX by_updated ON session (updated_at)"
     )
     about = '{"title":"how do I list my sessions?","tags":[]}'

@@ -180,7 +180,7 @@ class AsyncSession:
                     at=at,
                 )
             )
-        if key is not None and (done := await self._threads.run(partial(self._session._keyed, key))) is not None:
+        if key is not None and (done := await self._threads.run(partial(self._session._compacted, key))) is not None:
             return done
         planning = partial(self._session._planned, plan, since=since, upto=upto, keep_turns=keep_turns)
         planned_at, planned = await self._threads.run(planning)

@@ -80,7 +80,7 @@ class Pen:
         usage: dict[str, Any] | None = None,
         key: str | None = None,
         at: datetime | None = None,
-        planned_at: int = 0,
+        planned_at: int | None = None,
     ) -> Compact:
         if not isinstance(summary, str):
             raise InvalidArgument(f"a summary is text, not {type(summary).__name__}")
@@ -88,7 +88,7 @@ class Pen:
         run = (plan.since, plan.upto) if plan else (since, upto, keep_turns)
         return Compact(
             summary=summary,
-            tokens=self._count(Message("user", (Text(summary),))),
+            tokens=self._tokens(Message("user", (Text(summary),))),
             since=since,
             upto=upto,
             keep_turns=keep_turns,
@@ -124,7 +124,7 @@ class Pen:
         def answer(open_call: OpenCall) -> Draft:
             known = "it had started, so its effects are uncertain" if open_call.started else "no start was recorded"
             message = Message.tool(open_call.id, f"Error: {reason} ({known}).", error=True, meta={"repair": reason})
-            return message_draft(message, call["at"], self._count(message), call["key"])
+            return message_draft(message, call["at"], self._tokens(message), call["key"])
 
         return Repair(answer=answer, **call)
 
@@ -139,15 +139,22 @@ class Pen:
         format: str | None = None,
     ) -> tuple[Draft, ...]:
         drafts = []
-        for message in messages:
+        single = type(messages) is tuple and len(messages) == 1
+        for i, message in enumerate(messages):
+            place = "message" if single else f"messages[{i}]"
             if type(message) is not Message:
-                message = as_message(message, format)
-            codec.check_message(message)
-            drafts.append(
-                message_draft(message, at, self._count(message), key, None if usage is None else _checked_usage(usage))
-            )
+                message = as_message(message, format, place)
+            codec.check_message(message, place)
+            spent = None if usage is None else _checked_usage(usage)
+            drafts.append(message_draft(message, at, self._tokens(message), key, spent))
             usage = None  # the usage of a call is counted once, on its first entry
         return tuple(drafts)
+
+    def _tokens(self, message: Message) -> int:
+        tokens = self._count(message)
+        if type(tokens) is not int or tokens < 0:
+            raise InvalidArgument(f"count_tokens gives a number of tokens from 0 on, not {tokens!r}")
+        return tokens
 
     def _call(self, name: str, key: str | None, at: datetime | None, *arguments: Any) -> dict[str, Any]:
         named = key_bytes(key)
@@ -155,13 +162,13 @@ class Pen:
         return {"at": self.now() if at is None else time_of(at), "key": named, "identity": same}
 
 
-def as_message(given: Any, format: str | None = None) -> Message:
+def as_message(given: Any, format: str | None = None, place: str = "message") -> Message:
     """A message from what callers have: a Message, a dict in a known format, or text that the user said."""
     if isinstance(given, str):
         return Message("user", (Text(given),))
     if isinstance(given, Message):
         return given
-    return formats.read_one(given, format)
+    return formats.read_one(given, format, place)
 
 
 def time_of(moment: Any) -> int:

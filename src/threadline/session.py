@@ -12,17 +12,19 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
+from msgspec.structs import replace
 
-from threadline.backends.backend import Record, Ref, Target
+from threadline.backends.backend import NewSession, Record, Ref, Target
 from threadline.core.about import About, Change
 from threadline.core.calls import walk
+from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
 from threadline.core.entries import Entry, moment
 from threadline.core.fold import nodes
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
 from threadline.core.view import Log, spans_at, stored_spans
-from threadline.errors import InvalidArgument, NotFound
+from threadline.errors import InvalidArgument, KeyReused, NotFound
 from threadline.messages import Message, ToolCall
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
@@ -67,16 +69,15 @@ class PendingCall(Struct, frozen=True):
 class Session:
     """One conversation. Made by a Store; a handle is cheap, thread-safe and never stale."""
 
-    def __init__(self, store: Store, ref: Ref | None, key: str | None = None, about: About | None = None) -> None:
+    def __init__(self, store: Store, ref: Ref | None, new: NewSession | None = None) -> None:
         self._store = store
         self._backend = store._backend
         self._pen: Pen = store._pen
-        self._ref = ref
-        self._key = ref.key if ref is not None else key
-        self._about = about
+        self._ref = ref  # None until it is made
+        self._new = new  # what it is made from
 
     def __repr__(self) -> str:
-        return f"<Session {self._key or self.id!r}{'' if self._ref else ' (not made yet)'}>"
+        return f"<Session {self.key or self.id!r}{'' if self._ref else ' (not made yet)'}>"
 
     @property
     def id(self) -> str | None:
@@ -85,7 +86,8 @@ class Session:
 
     @property
     def key(self) -> str | None:
-        return self._key
+        known = self._ref or self._new
+        return None if known is None else known.key
 
     @property
     def head(self) -> int:
@@ -188,7 +190,7 @@ class Session:
         text, or a function of the run's messages, called outside any transaction: exactly what it saw is folded,
         or Stale is raised."""
         if callable(summary):
-            if key is not None and (done := self._keyed(key)) is not None:
+            if key is not None and (done := self._compacted(key)) is not None:
                 return done
             planned_at, plan = self._planned(plan, since=since, upto=upto, keep_turns=keep_turns)
             text = summary(list(plan.messages))
@@ -266,13 +268,9 @@ class Session:
         if ref is None:
             return []
         log, top = self._backend.log(ref), self._backend.state(ref).open
-        found = [
-            PendingCall(call, waiting.seq, waiting.started > 0)
-            for waiting in walk(top, nodes(log))
-            for call in _calls_of(log, ref, waiting.seq)
-            if call.id == waiting.id
-        ]
-        return found[::-1]
+        waiting = list(walk(top, nodes(log)))[::-1]
+        calls = {call.seq: list(_calls_of(log, ref, call.seq)) for call in waiting}
+        return [PendingCall(_pick(calls[call.seq], call.id), call.seq, call.started > 0) for call in waiting]
 
     @property
     def unanswered(self) -> Entry | None:
@@ -380,7 +378,8 @@ class Session:
             check_seq(expect, "expect")
         if self._ref is not None:
             return self._backend.write(Target(self._ref), ops, expect).entries
-        new = self._store._new_session(key=self._key, about=self._about or About(), at=moment(ops[0].at))
+        assert self._new is not None
+        new = self._new if self._new.at else replace(self._new, at=ops[0].at)
         self._ref, entries = self._backend.write(Target(None, new), ops, expect)
         return entries
 
@@ -389,14 +388,14 @@ class Session:
 
     def _found(self) -> Ref | None:
         """The session in the store, looked up until it is there: another process may have made it."""
-        if self._ref is None and self._key is not None:
-            self._ref = self._backend.find(self._store.namespace, key=self._key)
+        if self._ref is None and self._new is not None:
+            self._ref = self._backend.find(self._store.namespace, key=self._new.key)
         return self._ref
 
     def _made(self) -> Ref:
         ref = self._found()
         if ref is None:
-            raise NotFound("session", self._key, "it is made at its first append, or at once by store.new(key=…)")
+            raise NotFound("session", self.key, "it is made at its first append, or at once by store.new(key=…)")
         return ref
 
     def _head_or(self, at: int | None) -> int:
@@ -411,6 +410,13 @@ class Session:
         ref = self._found()
         found = range(0) if ref is None else self._backend.keyed(ref, key_bytes(key) or b"")
         return self.entry(found[0]) if found else None
+
+    def _compacted(self, key: str) -> Entry | None:
+        """The compaction that a call of that key made. A function has no content to compare: its kind must do."""
+        done = self._keyed(key)
+        if done is not None and done.kind != "compaction":
+            raise KeyReused(key, done.seq)
+        return done
 
     def _compact_planned(
         self,
@@ -541,7 +547,7 @@ class Batch:
 
 def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
     """One message is not a list of messages, though a string and a dict can be walked through like one."""
-    if isinstance(messages, str | dict | Message):
+    if isinstance(messages, str | dict | Message) or not isinstance(messages, Iterable):
         raise InvalidArgument("this takes a list of messages: put a single one into a list, or append() it")
     return messages
 
@@ -573,16 +579,21 @@ def info_of(record: Record) -> SessionInfo:
 
 def check_about(fields: dict[str, Any], meta: dict[str, Any] | None) -> dict[str, Any]:
     """The fields as they are stored. Raises InvalidArgument, naming the one that is wrong."""
-    from threadline.core.codec import check_object
-
     if meta is not None:
         check_object(meta, "meta")
     for name in ("title", "agent", "model", "provider", "system"):
         if not isinstance(fields.get(name), str | None):
             raise InvalidArgument(f"{name} is text or None, not {fields[name]!r}")
-    if fields.get("cwd") is not None:
-        fields = fields | {"cwd": os.path.abspath(os.path.expanduser(os.fspath(fields["cwd"])))}
+    if (cwd := fields.get("cwd")) is not None:
+        if not isinstance(cwd, str | os.PathLike):
+            raise InvalidArgument(f"cwd is a path or None, not {cwd!r}")
+        fields = fields | {"cwd": os.path.abspath(os.path.expanduser(os.fspath(cwd)))}
     return fields
+
+
+def _pick(calls: list[ToolCall], call_id: str) -> ToolCall:
+    """Take out the first call of that id: a message may make two of one id, and the later is answered first."""
+    return calls.pop(next(i for i, call in enumerate(calls) if call.id == call_id))
 
 
 def _calls_of(log: Log, ref: Ref, seq: int) -> tuple[ToolCall, ...]:

@@ -22,6 +22,8 @@ from threadline.messages import Message
 from threadline.pen import Pen, check_name, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
 
+LIMIT_MAX = 1_000_000  # of sessions in one page
+
 Clock: TypeAlias = Callable[[], datetime]
 
 
@@ -113,8 +115,10 @@ class Store:
 
     def get(self, session_id: str | Session) -> Session:
         """The session of that id. Raises NotFound."""
-        if isinstance(session_id, Session) and session_id._store.namespace == self.namespace:
-            return session_id
+        if isinstance(session_id, Session):
+            if session_id._store.namespace == self.namespace and session_id._backend is self._backend:
+                return session_id
+            session_id = session_id.id or ""
         ref = self._backend.find(self.namespace, id=session_id) if isinstance(session_id, str) else None
         if ref is None:
             raise NotFound("session", session_id, "store.find(key) looks up keys, store.sessions() lists them all")
@@ -154,8 +158,10 @@ class Store:
             raise InvalidArgument(f'order is "updated" or "created", not {order!r}')
         if status is not None and status not in STATUSES:
             raise InvalidArgument(f"status is one of {', '.join(STATUSES)} or None, not {status!r}")
-        if not isinstance(limit, int) or limit < 1:
-            raise InvalidArgument(f"limit is a number of sessions from 1 on, not {limit!r}")
+        if not isinstance(limit, int) or not 1 <= limit <= LIMIT_MAX:
+            raise InvalidArgument(f"limit is a number of sessions from 1 to {LIMIT_MAX:,}, not {limit!r}")
+        if not isinstance(waiting, bool | None):
+            raise InvalidArgument(f"waiting is True, False or None, not {waiting!r}")
         for name, value in (("agent", agent), ("tag", tag), ("key_prefix", key_prefix)):
             if not isinstance(value, str | None):
                 raise InvalidArgument(f"{name} is text, not {value!r}")
@@ -209,7 +215,9 @@ class Store:
 
     def _handle(self, key: str, attributes: dict[str, Any]) -> Session:
         """The session of a key, not looked up yet."""
-        return Session(self, None, check_name(key, "key"), _about(**attributes))
+        id, at = attributes.pop("id", None), attributes.pop("at", None)
+        new = self._new_session(id=id, key=check_name(key, "key"), about=_about(**attributes), at=at)
+        return Session(self, None, new if at is not None else replace(new, at=0))  # 0: when its first entry comes
 
     def _new_session(
         self, *, about: About, id: str | None = None, key: str | None = None, at: datetime | None = None

@@ -57,7 +57,7 @@ def decode(body: bytes) -> About:
     """What is said of a session; DAMAGED where it cannot be read, so that one bad row hides no other session."""
     try:
         return _decode(body)
-    except msgspec.DecodeError:  # a lone surrogate, in a path for example, or damage
+    except codec.NOT_QUICKLY:  # a lone surrogate, in a path for example, or damage
         return _decode_slowly(body)
 
 

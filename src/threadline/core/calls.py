@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from threadline.core import codec
+from threadline.errors import Damaged
 from threadline.messages import ToolCall, ToolResult
 
 
@@ -50,8 +51,15 @@ def encode(node: Node) -> bytes:
 def decode(body: bytes) -> Node:
     try:
         return _decode(body)
-    except msgspec.DecodeError:  # an id with a lone surrogate
+    except codec.NOT_QUICKLY:  # an id with a lone surrogate, or damage
+        return _decode_slowly(body)
+
+
+def _decode_slowly(body: bytes) -> Node:
+    try:
         return msgspec.convert(codec.decode(body), Node)
+    except (ValueError, TypeError) as error:
+        raise Damaged(None, None, f"the open calls cannot be read: {error}") from error
 
 
 _decode = msgspec.json.Decoder(Node).decode

@@ -1,7 +1,8 @@
 """Messages and data as JSON bytes, and back, exactly; or a refusal that names the place.
 
-The quick way is msgspec with our own types. Two things need the slow way: lone surrogates, which UTF-8
-cannot carry and JSON escapes can, and fields or parts of a kind that this version does not know."""
+The quick way is msgspec with our own types. Two things need the slow way: lone surrogates, which UTF-8 proper cannot
+carry (they are written in its generalised form, where they never join into a pair), and fields or parts of a kind
+that this version does not know."""
 
 from __future__ import annotations
 
@@ -19,8 +20,19 @@ from threadline.messages import Media, Message, Other, Part, Reasoning, Text, To
 DEPTH_MAX = 200  # deeper JSON is an attack or an accident, and readers in other languages give up sooner
 DIGITS_MAX = 4_000  # Python itself refuses to print integers beyond 4,300 digits
 
-_encode = msgspec.json.Encoder().encode
-_encode_sorted = msgspec.json.Encoder(order="deterministic").encode
+# What msgspec cannot read: generalised UTF-8, and fields or parts that we do not know. The slow way reads both.
+NOT_QUICKLY = (msgspec.DecodeError, UnicodeDecodeError)
+
+
+def _plain(value: Any) -> Any:
+    """A subclass of str, as the string that it equals."""
+    if isinstance(value, str):
+        return str.__str__(value)
+    raise TypeError(f"JSON has no {type(value).__name__}")
+
+
+_encode = msgspec.json.Encoder(enc_hook=_plain).encode
+_encode_sorted = msgspec.json.Encoder(enc_hook=_plain, order="deterministic").encode
 _decode = msgspec.json.Decoder().decode
 _decode_message = msgspec.json.Decoder(Message).decode
 
@@ -29,8 +41,8 @@ def encode(value: Any) -> bytes:
     """JSON bytes of a checked message or of checked data."""
     try:
         return _encode(value)
-    except UnicodeEncodeError:  # a lone surrogate: JSON can escape what UTF-8 cannot carry
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # a lone surrogate
+        return _encode_slowly(value, sort_keys=False)
 
 
 def canonical(value: Any) -> bytes:
@@ -38,20 +50,26 @@ def canonical(value: Any) -> bytes:
     try:
         return _encode_sorted(value)
     except UnicodeEncodeError:
-        return json.dumps(msgspec.to_builtins(value), separators=(",", ":"), sort_keys=True).encode()
+        return _encode_slowly(value, sort_keys=True)
+
+
+def _encode_slowly(value: Any, *, sort_keys: bool) -> bytes:
+    plain = msgspec.to_builtins(value, enc_hook=_plain)
+    text = json.dumps(plain, separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=False)
+    return text.encode("utf-8", "surrogatepass")
 
 
 def decode(body: bytes) -> Any:
     try:
         return _decode(body)
-    except msgspec.DecodeError:
-        return json.loads(body)
+    except NOT_QUICKLY:
+        return json.loads(body.decode("utf-8", "surrogatepass"))
 
 
 def decode_message(body: bytes) -> Message:
     try:
         return _decode_message(body)
-    except msgspec.DecodeError:
+    except NOT_QUICKLY:
         return message_of(decode(body))
 
 
@@ -66,6 +84,10 @@ def message_of(raw: Any, place: str = "message") -> Message:
     role, parts, meta = fields.pop("role"), fields.pop("parts", ()), fields.pop("meta", {})
     if fields:
         raise InvalidMessage(f"{place}.{next(iter(fields))}", "not a field of a message: put it into meta")
+    if isinstance(parts, str):
+        return Message(role, (Text(parts),), meta)
+    if not isinstance(parts, list | tuple):
+        raise InvalidMessage(f"{place}.parts", f"must be a list of parts, not {type(parts).__name__}")
     return Message(role, tuple(part_of(p, f"{place}.parts[{i}]") for i, p in enumerate(parts)), meta)
 
 
@@ -106,7 +128,7 @@ def check_message(message: Message, place: str = "message") -> None:
     for i, part in enumerate(message.parts):
         if type(part) is not Text or type(part.text) is not str or part.extra:
             _check_part(part, f"{place}.parts[{i}]", 0)
-    if message.meta:
+    if message.meta or type(message.meta) is not dict:
         check_object(message.meta, f"{place}.meta")
 
 

@@ -115,7 +115,12 @@ def _why(entries: Sequence[Seen], start: int, end: int) -> str:
 
 
 def check_bounds(upto: int | None, keep_turns: int | None, plan: Plan | None, since: int | None) -> None:
-    """Refuse a run that is asked for in two ways."""
+    """Refuse a run that is asked for in two ways, or in none that makes sense."""
+    for name, value in (("since", since), ("upto", upto), ("keep_turns", keep_turns)):
+        if value is not None and (not isinstance(value, int) or isinstance(value, bool)):
+            raise InvalidArgument(f"{name} is a number, not {value!r}")
+    if plan is not None and not isinstance(plan, Plan):
+        raise InvalidArgument(f"a plan is a Plan, not {type(plan).__name__}")
     if plan is not None and (upto, keep_turns, since) != (None, None, None):
         raise InvalidArgument("a plan already says which run to fold: leave out since, upto and keep_turns")
     if upto is not None and keep_turns is not None:

@@ -105,7 +105,10 @@ class Row(NamedTuple):
         )
 
     def check(self, session: str | None) -> None:
-        found = entry_digest(self.kind, self.at, self.key, self.tokens, self.usage, self.body)
+        try:
+            found = entry_digest(self.kind, self.at, self.key, self.tokens, self.usage, self.body)
+        except (TypeError, AttributeError, ValueError) as error:  # a flipped bit may change a column's type
+            raise Damaged(session, self.seq, f"a column is not what it was: {error}") from error
         if found != self.digest:
             raise Damaged(session, self.seq, "its content does not match its digest")
 

@@ -16,7 +16,7 @@ from threadline.core.compaction import Plan, plan_run, seen
 from threadline.core.entries import OTHER, Draft, content, data_draft
 from threadline.core.fold import State, nodes
 from threadline.core.view import Log, Spans, between, holds, replaced, spans_at, stored_spans, tidy
-from threadline.errors import InvalidArgument, NotFound, NotVisible, Stale
+from threadline.errors import Conflict, InvalidArgument, NotFound, NotVisible, Stale
 
 
 class Op(Protocol):
@@ -80,7 +80,7 @@ class Compact(_Call, frozen=True, kw_only=True):
     upto: int | None = None
     keep_turns: int | None = None
     plan: Plan | None = None
-    planned_at: int = 0
+    planned_at: int | None = None
     usage: dict[str, Any] | None = None
 
     def drafts(self, state: State, log: Log) -> Sequence[Draft]:
@@ -104,11 +104,16 @@ class Compact(_Call, frozen=True, kw_only=True):
             _must_show(log, spans, seq)
         run = seen(log, between(spans, plan.since, plan.upto))
         if tuple(entry.message for entry in run) != plan.messages:  # exactly what was summarised is folded
-            raise Stale(self.planned_at, state.head)
+            raise self._changed(state)
         found = plan_run(seen(log, spans), since=plan.since, upto=plan.upto, keep_turns=None)
         if (found.since, found.upto) != (plan.since, plan.upto):
             raise InvalidArgument("the plan's run splits a tool call from its result, or holds an open call")
         return plan.since, plan.upto
+
+    def _changed(self, state: State) -> Conflict:
+        if self.planned_at is None:
+            return Conflict("the view changed since the plan was made: plan again, and summarise what stands there now")
+        return Stale(self.planned_at, state.head)
 
 
 class Replace(_Call, frozen=True, kw_only=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 
 from msgspec import Struct
 
@@ -10,6 +11,8 @@ from threadline.core.entries import USER, Entry, Row, voice_of
 from threadline.core.view import Log, Spans
 from threadline.errors import Damaged
 from threadline.messages import Message
+
+MISSING_MAX = 1_000  # a flipped bit in a head can seem to lose millions of entries
 
 
 class View(Struct, frozen=True):
@@ -42,7 +45,7 @@ def starts_turn(entry: Entry) -> bool:
 
 def read_view(log: Log, spans: Spans, head: int, session: str, last: int | None = None) -> View:
     """The visible entries of the spans, or the last so many of them."""
-    rows, damaged = (_all(log, spans)) if last is None else _last(log, spans, last)
+    rows, damaged = _all(log, spans) if last is None else _last(log, spans, last)
     entries: list[Entry] = []
     for row in rows:
         try:
@@ -57,11 +60,9 @@ def _all(log: Log, spans: Spans) -> tuple[list[Row], list[int]]:
     damaged: list[int] = []
     for first, last in spans:
         found = list(log.rows(first, last, shown=True))
-        if _complete(log, found, first, last):
-            rows += found
-        else:
+        if not _complete(log, found, first, last):
             damaged += missing(log, first, last)
-            rows += found
+        rows += found
     return rows, damaged
 
 
@@ -71,18 +72,13 @@ def _last(log: Log, spans: Spans, last: int) -> tuple[list[Row], list[int]]:
     for low, high in reversed(spans):
         if len(rows) >= last:
             break
-        found = list(_take(log.rows(low, high, shown=True, reverse=True, page=_page(last)), last - len(rows)))
+        found = list(islice(log.rows(low, high, shown=True, reverse=True, page=_page(last)), last - len(rows)))
         floor = found[-1].seq if len(rows) + len(found) == last else low
         found.reverse()
         if not _complete(log, found, floor, high):
             damaged += missing(log, floor, high)
         rows = found + rows
     return rows, damaged
-
-
-def _take(rows: Iterator[Row], count: int) -> Iterator[Row]:
-    for _, row in zip(range(count), rows, strict=False):
-        yield row
 
 
 def _page(last: int) -> int:
@@ -97,14 +93,14 @@ def _complete(log: Log, rows: Sequence[Row], first: int, last: int) -> bool:
         after = log.row(last).shown
     except Damaged:
         return False
-    counted = [row.shown for row in rows]
-    return counted == list(range(before + 1, after + 1))
+    return after - before == len(rows) and all(row.shown == n for n, row in enumerate(rows, before + 1))
 
 
 def missing(log: Log, first: int, last: int) -> list[int]:
-    """The entries of `first..last` that cannot be read at all."""
+    """The entries of `first..last` that cannot be read at all; of very many, the first."""
     there = {row.seq for row in log.rows(first, last)}
-    return [seq for seq in range(first, last + 1) if seq not in there]
+    lost = (seq for seq in range(first, last + 1) if seq not in there)
+    return list(islice(lost, MISSING_MAX))
 
 
 class Entries(Iterator[Entry]):

@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from threadline.core import codec
 from threadline.core.entries import Row
+from threadline.errors import Damaged
 
 Span: TypeAlias = tuple[int, int]
 Spans: TypeAlias = tuple[Span, ...]
@@ -41,7 +42,10 @@ def spans_at(log: Log, seq: int) -> Spans:
 def stored_spans(row: Row, name: str) -> Spans:
     """The spans that a structural entry holds: its resulting `view`, or what it `covers`."""
     row.check(None)
-    return tuple((first, last) for first, last in codec.decode(row.body)[name])
+    try:
+        return tuple((first, last) for first, last in codec.decode(row.body)[name])
+    except (KeyError, TypeError, ValueError) as error:  # the stored `view` of another entry led here
+        raise Damaged(None, row.seq, f"it holds no {name}") from error
 
 
 def tidy(spans: Iterable[Span]) -> Spans:

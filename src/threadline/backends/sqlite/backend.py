@@ -20,7 +20,7 @@ from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
 from threadline.core.fold import State
 from threadline.core.ops import Op
-from threadline.errors import NotFound, ReadOnly, ThreadlineError, Uncertain
+from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
 
@@ -242,6 +242,8 @@ class SqliteBackend:
             yield connection
         except apsw.Error as error:
             raise translated(error) from error
+        except (UnicodeDecodeError, TypeError, AttributeError) as error:  # text or types that nobody wrote so
+            raise Damaged(None, None, f"a row cannot be read: {error}") from error
         finally:
             self._pool.give(connection)
 

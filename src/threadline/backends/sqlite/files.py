@@ -43,8 +43,12 @@ def _name_in(path: str) -> tuple[int, int]:
     try:
         with closing(apsw.Connection(f"file:{uri}?immutable=1", flags=READ_BY_URI)) as connection:
             return int(connection.pragma("application_id")), int(connection.pragma("user_version"))
-    except apsw.NotADBError as error:
-        raise NotThreadline(path, "it is not a SQLite database") from error
+    except (apsw.NotADBError, apsw.CorruptError) as error:
+        if size(path + "-wal") or size(path + "-journal"):
+            return 0, 0  # a checkpoint was cut short: only together with its log the file is whole
+        if isinstance(error, apsw.NotADBError):
+            raise NotThreadline(path, "it is not a SQLite database") from error
+        raise
 
 
 def make(path: str) -> None:

@@ -21,7 +21,7 @@ from threadline.core.fold import State, start, state_at
 from threadline.errors import Damaged, ThreadlineError
 
 # What reading damaged rows may raise: nothing else is expected, and nothing else is caught.
-UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError)
+UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
 def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:

@@ -23,26 +23,33 @@ UPDATE head
 SET    status = ?, updated_at = ?, seal = ?
 WHERE  session = ?
 
--- row: one entry
-SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
-FROM   entry
-WHERE  log = ? AND seq = ?
+-- row: one entry. Joined to itself, because SQLite would take log and seq from the index: if that is damaged, another
+-- entry's row would pass for this one
+SELECT e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked,
+       e.digest, e.chain, e.key, e.usage, e.calls, e.body
+FROM   entry i
+CROSS JOIN entry e ON e.entry = i.entry AND e.log = i.log AND e.seq = i.seq
+WHERE  i.log = ? AND i.seq = ?
 
 -- shown: how many visible entries there are up to one
 SELECT shown FROM entry WHERE log = ? AND seq = ?
 
 -- rows: a page of entries
-SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
-FROM   entry
-WHERE  log = ? AND seq BETWEEN ? AND ?
-ORDER BY seq
+SELECT e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked,
+       e.digest, e.chain, e.key, e.usage, e.calls, e.body
+FROM   entry i
+CROSS JOIN entry e ON e.entry = i.entry AND e.log = i.log AND e.seq = i.seq
+WHERE  i.log = ? AND i.seq BETWEEN ? AND ?
+ORDER BY i.seq
 LIMIT  ?
 
 -- rows_reverse: a page of entries, latest first
-SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
-FROM   entry
-WHERE  log = ? AND seq BETWEEN ? AND ?
-ORDER BY seq DESC
+SELECT e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked,
+       e.digest, e.chain, e.key, e.usage, e.calls, e.body
+FROM   entry i
+CROSS JOIN entry e ON e.entry = i.entry AND e.log = i.log AND e.seq = i.seq
+WHERE  i.log = ? AND i.seq BETWEEN ? AND ?
+ORDER BY i.seq DESC
 LIMIT  ?
 
 -- insert_log: where the entries of a new session go
@@ -66,11 +73,17 @@ INSERT INTO share (session, first, last, log, seal) VALUES (?, ?, ?, ?, ?)
 -- lineage: where a session's entries lie
 SELECT log, first, last FROM share WHERE session = ? ORDER BY first
 
--- by_id: a session by its id
-SELECT session, id, key FROM session WHERE namespace = ? AND id = ?
+-- by_id: a session by its id; joined to itself so that a damaged index leads to no other session
+SELECT s.session, s.id, s.key
+FROM   session i
+CROSS JOIN session s ON s.session = i.session AND s.namespace = i.namespace AND s.id = i.id
+WHERE  i.namespace = ? AND i.id = ?
 
--- by_key: a session by its key
-SELECT session, id, key FROM session WHERE namespace = ? AND key = ?
+-- by_key: a session by its key, likewise
+SELECT s.session, s.id, s.key
+FROM   session i
+CROSS JOIN session s ON s.session = i.session AND s.namespace = i.namespace AND s.key = i.key
+WHERE  i.namespace = ? AND i.key = ?
 
 -- forks: the sessions that were forked from one
 SELECT session, id, key FROM session WHERE origin = ? ORDER BY session
