@@ -8,7 +8,7 @@ from threadline.core.digest import SIZE
 from threadline.core.entries import OTHER, SILENT, STRUCTURAL, Row, content, voice_of
 from threadline.core.fold import State, after, draft_of, state_at
 from threadline.core.ops import Clear, Expand, Rewind
-from threadline.core.view import Log, Spans, replaced, spans_at, stored_spans
+from threadline.core.view import Log, Span, Spans, replaced, spans_at, stored_spans
 from threadline.errors import Damaged, ThreadlineError
 
 Finding = tuple[int, str]  # the entry, and what is wrong with it
@@ -25,7 +25,7 @@ class Audit:
     def __init__(self, log: Log, state: State, last: int) -> None:
         self.state = state
         self.entries = 0
-        self._log = log
+        self._log = _Audited(log)
         self._last = last
 
     def __iter__(self) -> Iterator[Finding]:
@@ -38,8 +38,9 @@ class Audit:
     def _gap(self, seq: int) -> Iterator[Finding]:
         """What is missing before entry `seq`; the walk goes on from what is stored after the gap."""
         first = self.state.head + 1
-        if first == seq:
+        if first >= seq:
             return
+        self._log.lost.append((first, seq - 1))
         for lost in range(first, min(seq, first + NAMED_MAX)):
             yield lost, "the entry is missing"
         if seq > first + NAMED_MAX:
@@ -47,17 +48,18 @@ class Audit:
         self.state = self.state._replace(head=seq - 1, chain=b"")
 
     def _entry(self, row: Row) -> Iterator[Finding]:
-        """What is wrong with one entry. If only a column of the fold is, the walk goes on from the fold itself."""
-        whole = self.state.chain != b""
+        """What is wrong with one entry. Where only its fold is, the walk goes on from what the fold must be."""
         try:
             row.check(None)
-            found = list(self._compare(row)) if whole else []
-        except UNREADABLE as error:
-            found = [(row.seq, error.what if isinstance(error, Damaged) else f"unreadable: {error}")]
-            whole = False
-        if not whole:
+            if self.state.chain == b"":
+                raise _Unknown
+            yield from self._compare(row)
+        except _Unknown:  # it rests on entries that are lost: their finding is enough
             self.state = self._stored_state(row)
-        yield from found
+        except UNREADABLE as error:
+            self._log.lost.append((row.seq, row.seq))
+            self.state = self._stored_state(row)
+            yield row.seq, error.what if isinstance(error, Damaged) else f"unreadable: {error}"
 
     def _compare(self, row: Row) -> Iterator[Finding]:
         """Fold this entry anew and name every column that says otherwise."""
@@ -67,14 +69,47 @@ class Audit:
         for name, stored, folded in zip(Row._fields, row, expected, strict=True):
             if stored != folded:
                 yield row.seq, f"the stored {name} is not the fold of the log"
+        if row != expected:
+            self._log.mended[row.seq] = expected
         self.state = state
 
     def _stored_state(self, row: Row) -> State:
-        """After damage: go on from what is stored, so that one bad entry is one finding."""
         try:
             return state_at(self._log, row.seq, bytes(SIZE))
-        except UNREADABLE:
+        except (_Unknown, *UNREADABLE):
             return self.state._replace(head=row.seq, chain=b"")
+
+
+class _Unknown(Exception):
+    """What is asked for rests on an entry that cannot be read."""
+
+
+class _Audited:
+    """The log as far as it is known to be right: wrong columns as the fold says, lost entries not at all.
+
+    So one damaged entry is one finding, and no later entry is blamed for it."""
+
+    def __init__(self, log: Log) -> None:
+        self.mended: dict[int, Row] = {}
+        self.lost: list[Span] = []
+        self._log = log
+
+    def row(self, seq: int) -> Row:
+        self._must_be_known(seq, seq)
+        return self.mended.get(seq) or self._log.row(seq)
+
+    def rows(
+        self, first: int, last: int, *, shown: bool = False, reverse: bool = False, page: int = 256
+    ) -> Iterator[Row]:
+        self._must_be_known(first, last)
+        for row in self._log.rows(first, last, shown=shown and not self.mended, reverse=reverse, page=page):
+            known = self.mended.get(row.seq, row)
+            if known.voice or not shown:
+                yield known
+
+    def _must_be_known(self, first: int, last: int) -> None:
+        if any(low <= last and first <= high for low, high in self.lost):
+            raise _Unknown
 
 
 def _voice(row: Row) -> int:
