@@ -1,48 +1,128 @@
-"""Providers' message shapes, read into ours: `threadline`, `anthropic` and `openai` (chat) dicts."""
+"""The shapes in which providers carry messages, read into ours and written again.
+
+`threadline` (our own), `anthropic` (Messages), `openai` (Chat Completions), `responses` (OpenAI's items) and `gemini`
+(contents). Writing what was read gives the same dicts. Writing for another provider gives what that one accepts:
+names made valid, results where it wants them, and without what only the first one understands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
+from types import ModuleType
 from typing import Any
 
-from threadline.core.codec import message_of
-from threadline.errors import InvalidMessage
-from threadline.formats import anthropic, openai
-from threadline.messages import Message
+from threadline.errors import InvalidArgument, InvalidMessage
+from threadline.formats import anthropic, gemini, leftovers, openai, responses, threadline
+from threadline.messages import Message, ToolCall, ToolResult
 
-READERS: dict[str, Callable[[dict[str, Any], str], Message]] = {
-    "threadline": message_of,
-    "anthropic": anthropic.read,
-    "openai": openai.read,
-}
+FORMATS: dict[str, ModuleType] = {format.NAME: format for format in (threadline, anthropic, openai, responses, gemini)}
 
 
 def read(dicts: Iterable[dict[str, Any]], format: str | None = None) -> list[Message]:
-    """Messages from dicts in one of the formats; None guesses for each."""
+    """Messages from dicts in one of the formats, one of each; None guesses for each.
+
+    Raises InvalidMessage, naming the place, for what is no message in that format."""
+    if isinstance(dicts, str | bytes | dict) or not isinstance(dicts, Iterable):
+        raise InvalidMessage("messages", f"must be a list of dicts, not {type(dicts).__name__}")
     return [read_one(raw, format, f"messages[{i}]") for i, raw in enumerate(dicts)]
 
 
 def read_one(raw: Any, format: str | None = None, place: str = "message") -> Message:
+    """One message from a dict in one of the formats; None guesses."""
+    if format is not None:
+        _known(format)
     if not isinstance(raw, dict):
         raise InvalidMessage(place, f"a message is a Message, a dict or a string, not {type(raw).__name__}")
-    if not isinstance(raw.get("role"), str) or not raw["role"]:
-        raise InvalidMessage(f"{place}.role", "must be a non-empty string")
-    name = format or guess(raw)
-    if name not in READERS:
-        raise InvalidMessage(place, f"unknown format {name!r}: use one of {', '.join(READERS)}")
-    return READERS[name](raw, place)
+    try:
+        message: Message = FORMATS[format or guess(raw)].read(raw, place)
+    except RecursionError as error:
+        raise InvalidMessage(place, "is nested too deep") from error
+    return message
+
+
+def write(messages: Iterable[Message], format: str) -> list[dict[str, Any]]:
+    """The messages as dicts of a format, ready to send.
+
+    What was read from that format comes out as it went in, and a conversation that is legal in any format is legal
+    in this one. Hidden messages are never written, nor are reasoning and parts of unknown kind that another provider
+    made. Repairs nothing: a call without its result is written without it."""
+    target = _known(format)
+    if isinstance(messages, Message) or not isinstance(messages, Iterable):
+        raise InvalidArgument(f"messages is a list of Message, not {type(messages).__name__}")
+    sent = [_checked(message, i) for i, message in enumerate(messages) if not _hidden(message)]
+    if target is not threadline:
+        sent = [leftovers.without_foreign(message, format)[0] for message in sent]
+    written: list[dict[str, Any]] = target.write(sent, target.names())
+    return written
+
+
+def problems(dicts: Sequence[Any], format: str) -> list[str]:
+    """Why a provider would refuse this conversation, in words, each with its place. Empty: it is legal."""
+    found: list[str] = _known(format).problems(dicts)
+    return found
+
+
+def without_foreign(message: Message, format: str) -> tuple[Message, list[str]]:
+    """The message with only what a format's provider understands, and what was left out, in words."""
+    return (message, []) if _known(format) is threadline else leftovers.without_foreign(message, format)
 
 
 def guess(raw: dict[str, Any]) -> str:
     """The format of one message, told by the names that only one provider uses."""
-    if "parts" in raw or not raw.keys() & (_OPENAI_NAMES | {"content"}):
+    role, content = raw.get("role"), raw.get("content")
+    if isinstance(raw.get("parts"), list) or role == "model":
+        return "threadline" if "meta" in raw or not _is_gemini(raw) else "gemini"
+    if not isinstance(role, str):
+        return "responses" if isinstance(raw.get("type"), str) else "threadline"
+    if raw.get("type") == "message":
+        return "anthropic" if _is_anthropic_response(raw) else "responses"
+    if "content" not in raw and not raw.keys() & _OPENAI_NAMES:
         return "threadline"
-    if raw["role"] in ("tool", "function", "developer") or raw.keys() & _OPENAI_NAMES:
-        return "openai"
-    content = raw.get("content")
-    blocks = content if isinstance(content, list) else ()
-    kinds = {block.get("type") for block in blocks if isinstance(block, dict)}
-    return "openai" if kinds & openai.CONTENT_KINDS else "anthropic"
+    kinds = {kind for block in content if (kind := _kind(block))} if isinstance(content, list) else set[str]()
+    if kinds & responses.CONTENT_KINDS:
+        return "responses"
+    spoken_so = role in ("tool", "function", "developer") or raw.keys() & _OPENAI_NAMES
+    return "openai" if spoken_so or kinds & openai.CONTENT_KINDS else "anthropic"
 
 
-_OPENAI_NAMES = frozenset({"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "name"})
+_OPENAI_NAMES = frozenset(
+    {"tool_calls", "tool_call_id", "function_call", "refusal", "reasoning_content", "name", "audio", "annotations"}
+)
+
+
+def _kind(block: Any) -> str | None:
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else None
+
+
+def _is_gemini(raw: dict[str, Any]) -> bool:
+    """Gemini's parts have no type: what they are is the name of a field."""
+    parts = raw.get("parts")
+    typed = isinstance(parts, list) and any(not isinstance(part, dict) or "type" in part for part in parts)
+    return raw.get("role") == "model" or (bool(parts) and not typed)
+
+
+def _is_anthropic_response(raw: dict[str, Any]) -> bool:
+    return "stop_reason" in raw or "model" in raw
+
+
+def _known(format: Any) -> ModuleType:
+    if not isinstance(format, str) or format not in FORMATS:
+        raise InvalidArgument(f"unknown format {format!r}: use one of {', '.join(FORMATS)}")
+    return FORMATS[format]
+
+
+def _hidden(message: Any) -> bool:
+    return type(message) is Message and bool(message.meta) and bool(message.meta.get("hidden"))
+
+
+def _checked(message: Any, at: int) -> Message:
+    """A message that some provider can express: calls are an assistant's, results are not."""
+    if type(message) is not Message:
+        raise InvalidMessage(f"messages[{at}]", f"is not a Message but {type(message).__name__}")
+    assistant = message.role == "assistant"
+    for part in message.parts:
+        if type(part) is ToolCall and not assistant:
+            raise InvalidMessage(f"messages[{at}]", f"only an assistant calls tools, not the role {message.role!r}")
+        if type(part) is ToolResult and assistant:
+            raise InvalidMessage(f"messages[{at}]", "an assistant cannot answer its own calls: a tool or user does")
+    return message

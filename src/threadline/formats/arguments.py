@@ -1,0 +1,56 @@
+"""Arguments of a call: an object for us, JSON text for some providers, free text for some tools."""
+
+from __future__ import annotations
+
+import json
+from math import isfinite
+from typing import Any, NoReturn
+
+
+def parsed(text: str) -> dict[str, Any] | str:
+    """The object that the text says; the text itself where it does not say one that JSON carries exactly."""
+    try:
+        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+    except (ValueError, RecursionError):
+        return text
+    return value if type(value) is dict else text
+
+
+def as_object(args: dict[str, Any] | str) -> dict[str, Any]:
+    """An object in any case: text that is none becomes its `input`, as freeform tools call it."""
+    return {"input": args} if isinstance(args, str) else args
+
+
+def as_text(args: dict[str, Any] | str) -> str:
+    """JSON text of an object in any case, compact as the models write it."""
+    return json.dumps(as_object(args), ensure_ascii=False, separators=(",", ":"))
+
+
+def style(text: str, args: dict[str, Any] | str) -> str | None:
+    """How `text` writes `args` where `as_text` would not: a name for `styled`; None where there is none."""
+    if isinstance(args, str):
+        return "text"
+    return None if as_text(args) == text else next((name for name in _STYLES if styled(args, name) == text), None)
+
+
+def styled(args: dict[str, Any] | str, name: Any) -> str:
+    if isinstance(args, str):
+        return args if name == "text" else as_text(args)
+    how = _STYLES.get(name) if isinstance(name, str) else None
+    return as_text(args) if how is None else json.dumps(args, **how)
+
+
+_STYLES: dict[str, dict[str, Any]] = {
+    "spaced": {"ensure_ascii": False},
+    "spaced ascii": {},
+    "compact ascii": {"separators": (",", ":")},
+}
+
+
+def _finite(digits: str) -> float:
+    value = float(digits)
+    return value if isfinite(value) else _refuse(digits)
+
+
+def _refuse(constant: str) -> NoReturn:
+    raise ValueError(f"JSON has no {constant}")

@@ -1,0 +1,85 @@
+"""What is read from a format comes out of it again as it went in, also after it was stored."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from provider_fixtures import CASES, FIXTURES, PROVIDERS
+
+from threadline import formats
+from threadline.core import codec
+
+PROVIDER_CASES = [case for case in CASES if case[0] in PROVIDERS]
+
+
+@pytest.mark.parametrize(("format", "name"), CASES)
+def test_what_a_provider_accepts_comes_out_as_it_went_in(format: str, name: str) -> None:
+    given = FIXTURES[format][name]
+
+    assert formats.write(formats.read(given, format), format) == given
+
+
+@pytest.mark.parametrize(("format", "name"), CASES)
+def test_it_does_so_after_it_was_stored(format: str, name: str) -> None:
+    given = FIXTURES[format][name]
+    messages = formats.read(given, format)
+    for message in messages:
+        codec.check_message(message)
+
+    stored = [codec.decode_message(codec.encode(message)) for message in messages]
+
+    assert stored == messages
+    assert formats.write(stored, format) == given
+
+
+@pytest.mark.parametrize(("format", "name"), CASES)
+def test_one_dict_is_one_message(format: str, name: str) -> None:
+    given = FIXTURES[format][name]
+
+    assert [formats.write([message], format) for message in formats.read(given, format)] == [
+        formats.write(formats.read([raw], format), format) for raw in given
+    ]
+
+
+@pytest.mark.parametrize(("format", "name"), PROVIDER_CASES)
+def test_the_fixtures_are_legal(format: str, name: str) -> None:
+    assert formats.problems(FIXTURES[format][name], format) == []
+
+
+@pytest.mark.parametrize("target", PROVIDERS)
+@pytest.mark.parametrize(("format", "name"), PROVIDER_CASES)
+def test_a_legal_conversation_is_legal_for_every_other_provider(format: str, name: str, target: str) -> None:
+    written = formats.write(formats.read(FIXTURES[format][name], format), target)
+
+    assert formats.problems(written, target) == []
+    assert formats.write(formats.read(written, target), target) == written
+
+
+@pytest.mark.parametrize(("format", "name"), PROVIDER_CASES)
+def test_the_format_of_a_message_is_guessed(format: str, name: str) -> None:
+    """Where two providers write the same dict, either will do, as long as it comes out again."""
+    for raw in FIXTURES[format][name]:
+        guess = formats.guess(raw)
+        assert formats.write([formats.read_one(raw)], guess) == formats.write([formats.read_one(raw, guess)], guess)
+
+
+@pytest.mark.parametrize(("format", "name"), PROVIDER_CASES)
+def test_reading_and_writing_leave_what_they_are_given_alone(format: str, name: str) -> None:
+    given = deepcopy(FIXTURES[format][name])
+    messages = formats.read(given, format)
+    before = deepcopy(messages)
+    for target in formats.FORMATS:
+        formats.write(messages, target)
+
+    assert given == FIXTURES[format][name]
+    assert messages == before
+
+
+@pytest.mark.parametrize(("format", "name"), PROVIDER_CASES)
+def test_few_messages_have_to_keep_their_raw_dict(format: str, name: str) -> None:
+    """It costs the content twice; what providers commonly say must not need it."""
+    messages = formats.read(FIXTURES[format][name], format)
+    kept = [message for message in messages if "raw" in message.meta.get(format, {})]
+
+    assert len(kept) <= len(messages) / 2, kept
