@@ -81,7 +81,11 @@ ANTHROPIC: dict[str, Conversation] = {
         {
             "role": "assistant",
             "content": [
-                {"type": "thinking", "thinking": "Let me multiply.", "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl"},
+                {
+                    "type": "thinking",
+                    "thinking": "Let me multiply.",
+                    "signature": "EqQBCgIYAhIM1gbcDa9GJwZA2b3hGgxBdjrkzLoky3dl",
+                },
                 {"type": "redacted_thinking", "data": "EmwKAhgBEgy3va3pzix/LafPsn4aDFIT2Xlxh0L5L8rLVyIw"},
                 {"type": "text", "text": "I need the calculator."},
                 {"type": "tool_use", "id": "toolu_1", "name": "calc", "input": {"e": "27*453"}},
@@ -113,7 +117,11 @@ ANTHROPIC: dict[str, Conversation] = {
                 },
                 {"type": "document", "source": {"type": "url", "url": "https://example.com/d.pdf"}},
                 {"type": "document", "source": {"type": "file", "file_id": "file_doc"}, "title": "D"},
-                {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "grün"}, "title": None},
+                {
+                    "type": "document",
+                    "source": {"type": "text", "media_type": "text/plain", "data": "grün"},
+                    "title": None,
+                },
                 {
                     "type": "document",
                     "source": {"type": "content", "content": [{"type": "text", "text": "chunk one"}]},
@@ -215,7 +223,10 @@ ANTHROPIC: dict[str, Conversation] = {
     "system in the middle, unknown things": [
         {"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]},
         {"role": "system", "content": "Answer in French from here on."},
-        {"role": "assistant", "content": [{"type": "hologram", "data": {"x": [1, None]}}, {"type": "text", "text": "oui"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "hologram", "data": {"x": [1, None]}}, {"type": "text", "text": "oui"}],
+        },
         {"role": "user", "content": "encore", "shiny": True},
         {"role": "system", "content": [{"type": "text", "text": "Now in German."}]},
     ],
@@ -333,7 +344,10 @@ OPENAI: dict[str, Conversation] = {
         {"role": "function", "name": "weather", "content": "23"},
     ],
     "unknown things": [
-        {"role": "user", "content": [{"type": "smell", "smell": {"of": "rain"}}, {"type": "text", "text": "x", "n": 1}]},
+        {
+            "role": "user",
+            "content": [{"type": "smell", "smell": {"of": "rain"}}, {"type": "text", "text": "x", "n": 1}],
+        },
         {
             "role": "assistant",
             "content": "y",
@@ -358,7 +372,9 @@ RESPONSES: dict[str, Conversation] = {
                 {
                     "type": "output_text",
                     "text": "The image depicts a scenic landscape.",
-                    "annotations": [{"type": "url_citation", "start_index": 0, "end_index": 3, "url": "u", "title": "t"}],
+                    "annotations": [
+                        {"type": "url_citation", "start_index": 0, "end_index": 3, "url": "u", "title": "t"}
+                    ],
                     "logprobs": [],
                 },
                 {"type": "output_text", "text": "More.", "annotations": []},
@@ -584,7 +600,10 @@ GEMINI: dict[str, Conversation] = {
         {
             "role": "user",
             "parts": [
-                {"inlineData": {"mimeType": "image/png", "data": PNG}, "mediaResolution": {"level": "MEDIA_RESOLUTION_HIGH"}},
+                {
+                    "inlineData": {"mimeType": "image/png", "data": PNG},
+                    "mediaResolution": {"level": "MEDIA_RESOLUTION_HIGH"},
+                },
                 {"inlineData": {"mimeType": "audio/wav", "data": WAV, "displayName": "a.wav"}},
                 {
                     "fileData": {"mimeType": "video/mp4", "fileUri": "https://youtu.be/x"},

@@ -6,6 +6,7 @@ names made valid, results where it wants them, and without what only the first o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from types import ModuleType
 from typing import Any
@@ -23,7 +24,9 @@ def read(dicts: Iterable[dict[str, Any]], format: str | None = None) -> list[Mes
     Raises InvalidMessage, naming the place, for what is no message in that format."""
     if isinstance(dicts, str | bytes | dict) or not isinstance(dicts, Iterable):
         raise InvalidMessage("messages", f"must be a list of dicts, not {type(dicts).__name__}")
-    return [read_one(raw, format, f"messages[{i}]") for i, raw in enumerate(dicts)]
+    given = list(dicts)
+    names = _guesses(given) if format is None else [format] * len(given)
+    return [read_one(raw, name, f"messages[{i}]") for i, (raw, name) in enumerate(zip(given, names, strict=True))]
 
 
 def read_one(raw: Any, format: str | None = None, place: str = "message") -> Message:
@@ -66,22 +69,34 @@ def without_foreign(message: Message, format: str) -> tuple[Message, list[str]]:
     return (message, []) if _known(format) is threadline else leftovers.without_foreign(message, format)
 
 
-def guess(raw: dict[str, Any]) -> str:
-    """The format of one message, told by the names that only one provider uses."""
+def guess(raw: dict[str, Any], otherwise: str = "openai") -> str:
+    """The format of one message, told by the names that only one provider uses; `otherwise` where there are none."""
+    return _told(raw) or otherwise
+
+
+def _guesses(dicts: Sequence[Any]) -> list[str]:
+    """A guess for each: what could be several providers' is taken for the one that most of the others are."""
+    told = [_told(raw) if isinstance(raw, dict) else None for raw in dicts]
+    usual = Counter(filter(None, told)).most_common(1)
+    return [name or (usual[0][0] if usual else guess({})) for name in told]
+
+
+def _told(raw: dict[str, Any]) -> str | None:
     role, content = raw.get("role"), raw.get("content")
-    if isinstance(raw.get("parts"), list) or role == "model":
-        return "threadline" if "meta" in raw or not _is_gemini(raw) else "gemini"
+    if "parts" in raw:
+        return "gemini" if _is_gemini(raw) else "threadline"
     if not isinstance(role, str):
         return "responses" if isinstance(raw.get("type"), str) else "threadline"
     if raw.get("type") == "message":
-        return "anthropic" if _is_anthropic_response(raw) else "responses"
-    if "content" not in raw and not raw.keys() & _OPENAI_NAMES:
-        return "threadline"
-    kinds = {kind for block in content if (kind := _kind(block))} if isinstance(content, list) else set[str]()
+        return "anthropic" if "stop_reason" in raw or "model" in raw else "responses"
+    if raw.keys() & _OPENAI_NAMES or role in ("tool", "function"):
+        return "openai"
+    kinds = {kind for block in content if (kind := _kind(block))} - {"text"} if isinstance(content, list) else set()
+    if not kinds:
+        return None if "content" in raw else "threadline"
     if kinds & responses.CONTENT_KINDS:
         return "responses"
-    spoken_so = role in ("tool", "function", "developer") or raw.keys() & _OPENAI_NAMES
-    return "openai" if spoken_so or kinds & openai.CONTENT_KINDS else "anthropic"
+    return "openai" if kinds & openai.CONTENT_KINDS else "anthropic"
 
 
 _OPENAI_NAMES = frozenset(
@@ -96,13 +111,9 @@ def _kind(block: Any) -> str | None:
 
 def _is_gemini(raw: dict[str, Any]) -> bool:
     """Gemini's parts have no type: what they are is the name of a field."""
-    parts = raw.get("parts")
+    parts = raw["parts"]
     typed = isinstance(parts, list) and any(not isinstance(part, dict) or "type" in part for part in parts)
-    return raw.get("role") == "model" or (bool(parts) and not typed)
-
-
-def _is_anthropic_response(raw: dict[str, Any]) -> bool:
-    return "stop_reason" in raw or "model" in raw
+    return raw.get("role") == "model" or (bool(parts) and not typed and "meta" not in raw)
 
 
 def _known(format: Any) -> ModuleType:

@@ -95,8 +95,8 @@ def _parts(camels: list[Dict], place: str) -> Iterator[Part]:
 
 
 def _with_id(part: Part) -> Dict | None:
-    """All that we model of a part, an id included even where it goes without."""
-    plain = _bare(part, AsGiven())
+    """All that we model of a part, an id and empty text included even where it goes without."""
+    plain = {"text": part.text} if type(part) is Text else _bare(part, AsGiven())
     for field in ("functionCall", "functionResponse"):
         if plain is not None and field in plain:
             plain[field]["id"] = None
