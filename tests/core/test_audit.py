@@ -49,7 +49,7 @@ def life() -> MemoryLog:
     return log
 
 
-LIFE = life()
+ENTRIES = range(1, 20)
 
 
 def other(name: str, value: Any) -> Any:
@@ -75,8 +75,14 @@ def test_nothing_is_found_in_an_untouched_log(history: list[Step]) -> None:
     assert (audit.state, audit.entries) == (log.state, log.head)
 
 
+def test_the_log_of_these_tests_is_whole() -> None:
+    log = life()
+
+    assert (log.head, findings(log)) == (len(ENTRIES), [])
+
+
 @pytest.mark.parametrize("name", Row._fields)
-@pytest.mark.parametrize("seq", range(1, LIFE.head + 1))
+@pytest.mark.parametrize("seq", ENTRIES)
 def test_any_changed_column_of_any_entry_is_found_and_no_other_entry_is_blamed(seq: int, name: str) -> None:
     log = life()
     row = log.row(seq)
@@ -87,7 +93,7 @@ def test_any_changed_column_of_any_entry_is_found_and_no_other_entry_is_blamed(s
     assert named == {seq}
 
 
-@pytest.mark.parametrize("seq", range(1, LIFE.head + 1))
+@pytest.mark.parametrize("seq", ENTRIES)
 def test_a_missing_entry_is_found_and_no_other_entry_is_blamed(seq: int) -> None:
     log = life()
     log.kept[seq - 1] = None

@@ -126,3 +126,16 @@ def test_a_start_that_was_folded_away_and_put_back_is_known_again() -> None:
     log.do("expand", seq=fold.seq)
 
     assert [call.started for call in walk(log.state.open, nodes(log))] == [3]
+
+
+def test_a_start_stays_known_when_its_entry_is_folded_away() -> None:
+    log = MemoryLog()
+    log.do("append", message=Message.assistant(None, ToolCall("a", "tool")))
+    log.do("append", message=Message.user("while it runs"))
+    log.do("start_call", call_id="a")
+    log.do("append", message=Message.user("still"))
+    (fold,) = log.do("compact", summary="waiting", since=2, upto=4)
+
+    log.do("replace", messages=[], since=fold.seq, upto=fold.seq)
+
+    assert [call.started for call in walk(log.state.open, nodes(log))] == [3]

@@ -26,7 +26,7 @@ from threadline.testing import scaled, seed, strategies
 from threadline.testing.model import Line, Model
 from threadline.testing.strategies import Place, Step, resolve
 
-HISTORIES = 100
+HISTORIES = 150
 STEPS = 30
 
 
