@@ -155,7 +155,7 @@ def _dicts(message: Message, names: Names) -> list[Dict]:
     assistant = message.role == "assistant"
     blocks = [block for part in message.parts if (block := _block(part, names, assistant)) is not None]
     if not blocks:
-        return _crumbs(message)
+        return []
     written: Dict = {"role": "assistant" if assistant else own.get("role", "user")}
     if not assistant:
         blocks.sort(key=_behind_results)
@@ -172,14 +172,6 @@ def _content(blocks: list[Dict], shape: str) -> str | list[Dict]:
 
 def _behind_results(block: Dict) -> bool:
     return block.get("type") != "tool_result"
-
-
-def _crumbs(message: Message) -> list[Dict]:
-    """What stands for a message of which nothing can be sent: nothing, but a word for what somebody else said."""
-    others = [part for part in message.parts if type(part) is Other]
-    if message.role == "assistant" or not others:
-        return []
-    return [{"role": "user", "content": " ".join(map(leftovers.crumb_of, others))}]
 
 
 def _block(part: Part, names: Names, assistant: bool) -> Dict | None:

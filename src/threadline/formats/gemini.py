@@ -96,7 +96,9 @@ def _parts(camels: list[Dict], place: str) -> Iterator[Part]:
 
 def _with_id(part: Part) -> Dict | None:
     """All that we model of a part, an id and empty text included even where it goes without."""
-    plain = {"text": part.text} if type(part) is Text else _bare(part, AsGiven())
+    if type(part) is Text:
+        return {"text": part.text}
+    plain = _bare(part, AsGiven())
     for field in ("functionCall", "functionResponse"):
         if plain is not None and field in plain:
             plain[field]["id"] = None
@@ -216,19 +218,12 @@ def _dicts(message: Message, writing: _Writing) -> list[Dict]:
             return [raw]
     parts = _written(message, writing)
     if not parts:
-        return _crumbs(message)
+        return []
     role = "model" if message.role == "assistant" else own.get("role", "user")
     written: Dict = {} if role == "absent" else {"role": role}
     written["parts"] = list(map(_snake_part, parts)) if own.get("case") == "snake" else parts
     written.update((name, value) for name, value in own.items() if name not in ("role", "raw", "case"))
     return [written]
-
-
-def _crumbs(message: Message) -> list[Dict]:
-    others = [part for part in message.parts if type(part) is Other]
-    if message.role == "assistant" or not others:
-        return []
-    return [{"role": "user", "parts": [{"text": leftovers.crumb_of(part)} for part in others]}]
 
 
 def _note_ids(message: Message, writing: _Writing) -> None:
@@ -293,7 +288,8 @@ def _answered(part: Part) -> str:
 
 def _tool(part: Part, names: Names) -> str:
     """The tool that a result is from: that of its call, or what the result itself remembers."""
-    return names.called.get(_answered(part)) or str(noted(part, NAME, "name") or "tool")
+    called = names.called.get(_answered(part))
+    return str(noted(part, NAME, "name") or "tool") if called is None else called
 
 
 def _bare(part: Part, names: Names) -> Dict | None:

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from msgspec.structs import replace
 
 from threadline.errors import InvalidMessage
-from threadline.messages import Message, Other, Part, Reasoning, ToolResult
+from threadline.messages import Message, Other, Part, Reasoning, Text, ToolResult
 
 Dict = dict[str, Any]
 Reader = Callable[[Dict, str], Message]
@@ -99,12 +99,17 @@ def raw_again(message: Message, provider: str, read: Reader) -> Dict | None:
 def without_foreign(message: Message, provider: str) -> tuple[Message, list[str]]:
     """The message with only what this provider understands, and what was left out, in words.
 
-    Reasoning and parts of unknown kind are for the provider that they came from; everything else is for all."""
+    Reasoning and parts of unknown kind are for the provider that they came from; everything else is for all. Where
+    nothing is left of what somebody but the assistant said, a word for it stays."""
     if not any(type(part) in _GUARDED for part in message.parts):
         return message, []
     said: list[str] = []
     parts = tuple(part for part in map(_inside(provider, said), message.parts) if _understood(part, provider, said))
-    return (replace(message, parts=parts), said) if said else (message, said)
+    if not said:
+        return message, said
+    if not parts and message.role != "assistant":
+        parts = tuple(Text(f"[left out: {_called(part)}]") for part in message.parts)
+    return replace(message, parts=parts), said
 
 
 _GUARDED = frozenset({Reasoning, Other, ToolResult})
@@ -134,8 +139,3 @@ def _called(part: Part) -> str:
         return f"{sealed}reasoning"
     assert type(part) is Other
     return str(part.raw.get("type") or part.extra.get("field") or next(iter(part.raw), "a part"))
-
-
-def crumb_of(part: Part) -> str:
-    """What stands for a part that cannot be sent, where nothing else of a message is left."""
-    return f"[left out: {_called(part)}]"

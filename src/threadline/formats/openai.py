@@ -212,8 +212,6 @@ def _speech(message: Message, own: Dict) -> list[Dict]:
     parts = [part for part in message.parts if type(part) is not ToolResult]
     content = [_written(part) for part in parts] if role == "user" else _texts(parts)
     shown = [part for part in content if part is not None]
-    if not shown and any(type(part) is Other for part in parts):
-        shown = [{"type": "text", "text": leftovers.crumb_of(part)} for part in parts]
     if not shown:
         return [_with_own({"role": own.get("role", role), "content": ""}, own)] if own.get("content") == "empty" else []
     return [_with_own({"role": own.get("role", role), "content": _content(shown, own.get("content"))}, own)]

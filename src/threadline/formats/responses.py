@@ -263,8 +263,7 @@ def _speech(role: str, parts: list[Part], own: Dict) -> list[Dict]:
     if not shown and own.get("content") == "empty":
         return [_with_own({"role": role, "content": ""}, own)]
     if not shown:
-        crumbs = [leftovers.crumb_of(part) for part in parts if type(part) is Other]
-        return [{"role": role, "content": " ".join(crumbs)}] if crumbs and not assistant else []
+        return []
     plain = len(shown) == 1 and not listed and shown[0].keys() == {"type", "text"}
     return [_with_own({"role": role, "content": shown[0]["text"] if plain else shown}, own)]
 
