@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 settings.register_profile(
     "threadline",
     derandomize="THREADLINE_SEED" not in os.environ,
     database=None,  # a failure is replayed by the line that it prints, not by what an earlier run left behind
     deadline=None,  # two busy cores are no bug
+    suppress_health_check=[HealthCheck.too_slow],
     print_blob=True,
 )
 settings.load_profile("threadline")

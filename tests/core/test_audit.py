@@ -81,7 +81,11 @@ def test_the_log_of_these_tests_is_whole() -> None:
     assert (log.head, findings(log)) == (len(ENTRIES), [])
 
 
-@pytest.mark.parametrize("name", Row._fields)
+# All but seq, which is where a row lies: a row with another one is missing from its place.
+COLUMNS = Row._fields[1:]
+
+
+@pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("seq", ENTRIES)
 def test_any_changed_column_of_any_entry_is_found_and_no_other_entry_is_blamed(seq: int, name: str) -> None:
     log = life()
@@ -108,7 +112,7 @@ def test_damage_anywhere_in_any_history_is_found(history: list[Step], data: st.D
     if not log.head:
         return
     seq = data.draw(st.integers(1, log.head))
-    name = data.draw(st.sampled_from(Row._fields))
+    name = data.draw(st.sampled_from(COLUMNS))
     row = log.row(seq)
     log.kept[seq - 1] = row._replace(**{name: other(name, getattr(row, name))})
 

@@ -70,13 +70,31 @@ def test_fields_that_we_do_not_know_are_kept(message: Message, unknown: dict[str
     assert exactly(read.parts[1:], message.parts)
 
 
-@given(strategies.json_objects().filter(lambda raw: raw.get("type") not in codec._KINDS))
+@given(strategies.json_objects())
 def test_a_part_of_an_unknown_kind_is_kept_whole(raw: dict[str, Any]) -> None:
     part = {**raw, "type": "hologram"}
 
     read = codec.decode_message(as_json({"role": "user", "parts": [part]}))
 
     assert exactly(read.parts, (Other(part),))
+
+
+tags = st.sampled_from([*codec._KINDS, "hologram", [], None])
+fields = st.sampled_from(["text", "id", "name", "args", "call_id", "output", "data", "raw", "extra", "mime", "more"])
+raw_parts = st.dictionaries(fields, strategies.json_values(3), max_size=4)
+
+
+@many
+@given(st.lists(st.tuples(tags, raw_parts), max_size=2), strategies.json_values(3))
+def test_a_dict_of_any_shape_is_stored_exactly_or_refused(given: list[tuple[Any, dict[str, Any]]], meta: Any) -> None:
+    raw = {"role": "user", "parts": [{"type": tag, **part} for tag, part in given], "meta": meta}
+    try:
+        message = codec.message_of(raw)
+        codec.check_message(message)
+    except InvalidMessage:
+        return
+
+    assert exactly(codec.decode_message(codec.encode(message)), message)
 
 
 @given(strategies.json_objects())
