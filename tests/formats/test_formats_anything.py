@@ -13,7 +13,7 @@ from provider_fixtures import FIXTURES
 
 from threadline import formats
 from threadline.errors import InvalidMessage
-from threadline.messages import Message
+from threadline.messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 from threadline.testing import scaled
 from threadline.testing.strategies import json_values, messages
 
@@ -106,6 +106,60 @@ def test_what_was_read_comes_out_again_whatever_it_was(format: str, raw: Any) ->
 def test_validators_take_any_json(raw: Any) -> None:
     for format in formats.FORMATS:
         formats.problems([raw, {"role": "user", "content": raw, "parts": raw}, {"type": raw, "role": raw}], format)
+
+
+def noted() -> SearchStrategy[dict[str, Any]]:
+    """Notes of ours with values that we never wrote."""
+    provider = st.fixed_dictionaries({"provider": st.sampled_from([*formats.FORMATS, "nobody"])})
+    return st.builds(
+        lambda mark, rest: {**rest, **mark}, provider, st.dictionaries(st.sampled_from(NAMES), shaped(), max_size=3)
+    )
+
+
+def any_parts() -> SearchStrategy[Part]:
+    words, maybe = st.sampled_from(["", "a", "{}", "f-1", "\ud800"]), st.none() | st.just("x")
+    flat = st.one_of(
+        st.builds(Text, words, noted()),
+        st.builds(Reasoning, words, maybe, maybe, noted()),
+        st.builds(
+            Media,
+            st.sampled_from(["image/png", "", "application/pdf"]),
+            st.none() | st.just(b"x"),
+            maybe,
+            maybe,
+            noted(),
+        ),
+        st.builds(Other, st.dictionaries(st.sampled_from(NAMES), shaped(), max_size=3), noted()),
+    )
+    output = words | st.lists(flat, max_size=2).map(tuple)
+    return flat | st.builds(ToolResult, words, output, st.booleans(), maybe, noted())
+
+
+def any_calls() -> SearchStrategy[Part]:
+    words = st.sampled_from(["", "a", "f-1"])
+    return st.builds(ToolCall, words, words, st.just({}) | st.just("{"), noted())
+
+
+def any_messages() -> SearchStrategy[Message]:
+    meta = st.dictionaries(
+        st.sampled_from(list(formats.FORMATS)),
+        st.dictionaries(st.sampled_from(NAMES), shaped(), max_size=3) | shaped(),
+        max_size=2,
+    )
+    spoken = st.lists(any_parts(), max_size=3).map(tuple)
+    called = st.lists(any_parts() | any_calls(), max_size=3).map(
+        lambda parts: tuple(part for part in parts if not isinstance(part, ToolResult))
+    )
+    return st.builds(Message, st.sampled_from(["user", "tool", "system", "x"]), spoken, meta) | st.builds(
+        Message, st.just("assistant"), called, meta
+    )
+
+
+@quickly
+@given(given=st.lists(any_messages(), max_size=4))
+def test_whatever_notes_a_message_carries_it_is_written(given: list[Message]) -> None:
+    for target in formats.FORMATS:
+        formats.problems(formats.write(given, target), target)
 
 
 @quickly

@@ -15,9 +15,9 @@ from msgspec.structs import replace
 
 from threadline.errors import InvalidMessage
 from threadline.formats import attachments, leftovers
-from threadline.formats.arguments import as_object
+from threadline.formats.arguments import as_object, parsed
 from threadline.formats.leftovers import Dict, kept, noted, of_message, owned, with_leftovers
-from threadline.formats.naming import AsGiven, Names, Rule, keeps
+from threadline.formats.naming import AsGiven, Names, Rule, keeps, unnamed
 from threadline.formats.rounds import joined, settled
 from threadline.messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -131,24 +131,30 @@ def _text(given: Dict, field: str, place: str) -> str:
 def _id(given: Dict, name: str, turns: Counter[str]) -> str:
     turns[name] += 1
     id = given.get("id")
-    return id if isinstance(id, str) else _unnamed(name, turns[name])
-
-
-def _unnamed(name: str, turn: int) -> str:
-    return f"{name}-{turn}"
+    return id if isinstance(id, str) else unnamed(name, turns[name])
 
 
 def _response(given: Dict, turns: Counter[str], place: str) -> ToolResult:
     name, response = _text(given, "name", place), given.get("response", {})
     if not isinstance(response, dict):
         raise InvalidMessage(f"{place}.functionResponse.response", f"must be an object, not {type(response).__name__}")
+    id, note = _id(given, name, turns), {"provider": NAME, "name": name}
     key, value = next(iter(response.items()), ("", None))
-    note: Dict = {"provider": NAME, "name": name}
     if len(response) == 1 and isinstance(value, str):
         note |= {} if key in ("output", "error") else {"key": key}
-        return ToolResult(_id(given, name, turns), value, key == "error", None, note)
+        return ToolResult(id, _with_pictures(value, given), key == "error", None, note)
     text = json.dumps(response, ensure_ascii=False, separators=(",", ":"))
-    return ToolResult(_id(given, name, turns), text, False, None, {**note, "key": None})
+    return ToolResult(id, _with_pictures(text, given), False, None, {**note, "key": None})
+
+
+def _with_pictures(text: str, response: Dict) -> str | tuple[Part, ...]:
+    """What a tool said and showed: a response may hold media in parts of its own."""
+    parts = response.get("parts")
+    shown = (
+        [_media(_recased(part, _camel)) for part in parts if isinstance(part, dict)] if isinstance(parts, list) else []
+    )
+    pictures = [media for media in shown if media is not None]
+    return (Text(text), *pictures) if pictures else text
 
 
 def _media(part: Dict) -> Media | None:
@@ -231,7 +237,7 @@ def _note_ids(message: Message, writing: _Writing) -> None:
     for part in message.parts:
         if type(part) is ToolCall:
             turns[part.name] += 1
-            writing.without_id[part.id] = part.id == _unnamed(part.name, turns[part.name])
+            writing.without_id[part.id] = part.id == unnamed(part.name, turns[part.name])
 
 
 def _written(message: Message, writing: _Writing) -> list[Dict]:
@@ -255,7 +261,7 @@ def _written(message: Message, writing: _Writing) -> list[Dict]:
             signed = True
         elif type(part) is ToolResult:
             turns[tool := _tool(part, writing.names)] += 1
-            if not writing.without_id.get(part.call_id, part.call_id == _unnamed(tool, turns[tool])):
+            if not writing.without_id.get(part.call_id, part.call_id == unnamed(tool, turns[tool])):
                 plain["functionResponse"] = {"id": writing.names.id(part.call_id), **plain["functionResponse"]}
     return out
 
@@ -299,7 +305,7 @@ def _bare(part: Part, names: Names) -> Dict | None:
     if type(part) is ToolCall:
         return {"functionCall": {"name": names.tool(part.name), "args": as_object(part.args)}}
     if type(part) is ToolResult:
-        return {"functionResponse": {"name": names.tool(_tool(part, names)), "response": _object(part)}}
+        return {"functionResponse": _plain_response(part, names)}
     if type(part) is Media:
         return _plain_media(part)
     if not owned(part, NAME):
@@ -312,20 +318,24 @@ def _plain_reasoning(part: Reasoning) -> Dict:
     return {"text": part.text, "thought": True, **signed}
 
 
-def _object(part: ToolResult) -> Dict:
+def _plain_response(part: ToolResult, names: Names) -> Dict:
+    """Only what came with pictures goes with them: models before Gemini 3 take none in a response."""
+    plain: Dict = {"name": names.tool(_tool(part, names))}
+    if isinstance(part.output, str):
+        return {**plain, "response": _object(part, part.output)}
+    pictures = [inner for inner in part.output if type(inner) is Media] if owned(part, NAME) else []
+    text = "\n".join(_shown(inner) for inner in part.output if inner not in pictures)
+    plain["response"] = _object(part, text)
+    return {**plain, "parts": [_plain_media(picture) for picture in pictures]} if pictures else plain
+
+
+def _object(part: ToolResult, text: str) -> Dict:
     """A response is an object: `output` or `error`, or whatever it was when it came from here."""
-    text = part.output if isinstance(part.output, str) else "\n".join(filter(None, map(_shown, part.output)))
-    if "key" in part.extra and owned(part, NAME):
-        key = part.extra["key"]
-        if isinstance(key, str):
-            return {key: text}
-        try:
-            response = json.loads(text)
-        except (ValueError, RecursionError):
-            response = None
-        if isinstance(response, dict):
-            return response
-    return {"error" if part.error else "output": text}
+    key = noted(part, NAME, "key")
+    if isinstance(key, str):
+        return {key: text}
+    response = parsed(text) if "key" in part.extra and owned(part, NAME) else None
+    return response if isinstance(response, dict) else {"error" if part.error else "output": text}
 
 
 def _shown(part: Part) -> str:

@@ -71,6 +71,12 @@ def noted(part: Part, provider: str, note: str) -> Any:
     return extra.get(note) if extra and extra.get("provider") == provider else None
 
 
+def kind_of(part: Part, provider: str) -> str | None:
+    """What sort of thing a part of this provider was, where we noted it."""
+    kind = noted(part, provider, "kind")
+    return kind if isinstance(kind, str) else None
+
+
 def of_message(message: Message, provider: str) -> Dict:
     """The leftovers and shape notes of a message for a provider."""
     own = message.meta.get(provider) if message.meta else None

@@ -6,6 +6,7 @@ that name; the same always gets the same within one list of messages, and no two
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -39,9 +40,9 @@ def word(limit: int, stem: str) -> Rule:
 class Names:
     """The names in one list of messages, as its target reads them.
 
-    `once`: the target wants every call to have an id of its own, so one that comes back is a new name."""
+    `once`: the calls that want an id of their own, so that one that comes back is a new name."""
 
-    def __init__(self, ids: Rule, tools: Rule, *, once: bool = False) -> None:
+    def __init__(self, ids: Rule, tools: Rule, *, once: Callable[[ToolCall], bool] = lambda call: False) -> None:
         self._ids = _Book(ids, digest=True)
         self._tools = _Book(tools, digest=False)
         self._once = once
@@ -50,7 +51,7 @@ class Names:
 
     def meet(self, call: ToolCall) -> None:
         """Take notice of a call: results from here on answer this one."""
-        if self._once:
+        if self._once(call):
             self._turns[call.id] = self._turns.get(call.id, -1) + 1
         self.called[call.id] = call.name
 
@@ -66,6 +67,21 @@ class Names:
             return self.id(part.id) == part.id and self.tool(part.name) == part.name
         assert type(part) is ToolResult
         return self.id(part.call_id) == part.call_id
+
+
+def unnamed(tool: str, turn: int) -> str:
+    """An id for a call that has none: its tool, and which of its calls in this turn it is."""
+    return f"{tool}-{turn}"
+
+
+def unnamed_elsewhere(provider: str) -> Callable[[ToolCall], bool]:
+    """Whether a call has an id only because we made one up, and would be the same again in the next turn."""
+
+    def test(call: ToolCall) -> bool:
+        tool, _, turn = call.id.rpartition("-")
+        return call.extra.get("provider", provider) != provider and tool == call.name and turn.isdigit()
+
+    return test
 
 
 class _Book:

@@ -11,7 +11,7 @@ from typing import Any
 from threadline.errors import InvalidMessage
 from threadline.formats import arguments, attachments, leftovers
 from threadline.formats.leftovers import Dict, kept, noted, of_message, owned, with_leftovers
-from threadline.formats.naming import AsGiven, Names, keeps, word
+from threadline.formats.naming import AsGiven, Names, keeps, unnamed, unnamed_elsewhere, word
 from threadline.formats.rounds import settled
 from threadline.messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -47,7 +47,7 @@ def _answer(raw: Dict, place: str) -> tuple[Part, ...]:
     content = raw.get("content")
     output = content if isinstance(content, str) else _parts(content, f"{place}.content")
     if raw["role"] == "function":
-        return (ToolResult(f"{_text(raw, 'name', place)}-1", output),)
+        return (ToolResult(unnamed(_text(raw, "name", place), 1), output),)
     return (ToolResult(_text(raw, "tool_call_id", place), output),)
 
 
@@ -148,7 +148,7 @@ def _call(raw: Any, place: str) -> Part:
 
 def _legacy_call(raw: Dict, place: str) -> ToolCall:
     """A call from before calls had ids: answered by name, so named by it."""
-    call = called(f"{_text(raw, 'name', place)}-1", raw, NAME, place)
+    call = called(unnamed(_text(raw, "name", place), 1), raw, NAME, place)
     return ToolCall(call.id, call.name, call.args, {"provider": NAME, **call.extra, "field": "function_call"})
 
 
@@ -175,7 +175,7 @@ def _text(raw: Dict, field: str, place: str) -> str:
 
 
 def names() -> Names:
-    return Names(IDS, TOOLS)
+    return Names(IDS, TOOLS, once=unnamed_elsewhere(NAME))
 
 
 def write(messages: Sequence[Message], names: Names) -> list[Dict]:
@@ -225,7 +225,7 @@ def _assistant(message: Message, own: Dict, names: Names) -> list[Dict]:
         if type(part) is ToolCall or (type(part) is Other and noted(part, NAME, "field") == "tool_calls"):
             _add_call(part, written, calls, names)
         elif (field := _field(part)) is not None:
-            written[field] = _in_field(part)
+            written[field] = _in_field(part, written.get(field))
         else:
             said.append(part)
     content = _texts(said)
@@ -258,11 +258,15 @@ def _field(part: Part) -> str | None:
     if type(part) is Reasoning and owned(part, NAME):
         return "reasoning_content"
     field = noted(part, NAME, "field")
-    return field if field in ("refusal", "audio") else None
+    return field if (type(part), field) in ((Text, "refusal"), (Other, "audio")) else None
 
 
-def _in_field(part: Part) -> Any:
-    return dict(part.raw) if type(part) is Other else part.text if isinstance(part, Text | Reasoning) else None
+def _in_field(part: Part, before: Any) -> Any:
+    """The value of such a field; several texts, from messages that became one, follow each other."""
+    if type(part) is Other:
+        return dict(part.raw)
+    assert isinstance(part, Text | Reasoning)
+    return f"{before}\n\n{part.text}" if isinstance(before, str) else part.text
 
 
 def _plain_call(call: ToolCall, names: Names) -> Dict:
@@ -331,10 +335,6 @@ def _plain_media(part: Media) -> Dict:
 
 def spoken(data: bytes, mime: str) -> Dict:
     return {"data": attachments.encoded(data), "format": _SOUNDS[mime]}
-
-
-def is_sound(part: Media) -> bool:
-    return part.data is not None and part.mime in _SOUNDS
 
 
 # -- the provider's rules ------------------------------------------------------------------------------

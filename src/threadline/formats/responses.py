@@ -11,8 +11,8 @@ from typing import Any
 
 from threadline.errors import InvalidMessage
 from threadline.formats import arguments, attachments, leftovers, openai
-from threadline.formats.leftovers import Dict, kept, noted, of_message, owned, with_leftovers
-from threadline.formats.naming import AsGiven, Names, keeps, word
+from threadline.formats.leftovers import Dict, kept, kind_of, noted, of_message, owned, with_leftovers
+from threadline.formats.naming import AsGiven, Names, keeps, unnamed_elsewhere, word
 from threadline.messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 
 NAME = "responses"
@@ -181,11 +181,13 @@ def _text(raw: Dict, field: str, place: str) -> str:
 
 # -- writing -------------------------------------------------------------------------------------------
 
-Kinds = dict[str, Any]  # the kind that a call, by its id, and its result are written as, where that is not their own
+Kinds = dict[
+    str, str | None
+]  # the kind that a call, by its id, and its result are written as, where that is not their own
 
 
 def names() -> Names:
-    return Names(IDS, TOOLS)
+    return Names(IDS, TOOLS, once=unnamed_elsewhere(NAME))
 
 
 def write(messages: Sequence[Message], names: Names) -> list[Dict]:
@@ -199,26 +201,26 @@ def _kinds(messages: Sequence[Message]) -> Kinds:
     """A screenshot answers a computer's call, and nothing else does: a pair of two kinds becomes a function's.
 
     Text from anywhere answers a custom tool."""
-    calls: dict[str, Any] = {}
+    calls: Kinds = {}
     kinds: Kinds = {}
     for message in messages:
         for part in message.parts:
             if type(part) is ToolCall:
-                calls[part.id] = noted(part, NAME, "kind")
-            elif type(part) is ToolResult and (call := calls.get(part.call_id)) != noted(part, NAME, "kind"):
+                calls[part.id] = kind_of(part, NAME)
+            elif type(part) is ToolResult and (call := calls.get(part.call_id)) != kind_of(part, NAME):
                 kinds[part.call_id] = call if call == "custom_tool_call" else None
     return kinds
 
 
-def _as_kind(part: ToolCall | ToolResult, kinds: Kinds) -> Any:
+def _as_kind(part: ToolCall | ToolResult, kinds: Kinds) -> str | None:
     id = part.id if type(part) is ToolCall else part.call_id if type(part) is ToolResult else ""
-    return kinds.get(id, noted(part, NAME, "kind"))
+    return kinds.get(id, kind_of(part, NAME))
 
 
 def _of_its_kind(part: Part, kinds: Kinds) -> bool:
     """Whether a part is written as what it was."""
     if type(part) is ToolCall or type(part) is ToolResult:
-        return bool(_as_kind(part, kinds) == noted(part, NAME, "kind"))
+        return _as_kind(part, kinds) == kind_of(part, NAME)
     return True
 
 
@@ -283,7 +285,7 @@ def _written(part: Part, assistant: bool) -> Dict | None:
 def _plain(part: Part, assistant: bool) -> Dict | None:
     kind = "output_text" if assistant else "input_text"
     if type(part) is Text:
-        if noted(part, NAME, "kind") == "refusal":
+        if kind_of(part, NAME) == "refusal":
             return {"type": "refusal", "refusal": part.text}
         return {"type": kind, "text": part.text}
     if type(part) is Media:
@@ -331,7 +333,7 @@ def _plain_reasoning(part: Reasoning) -> Dict:
     return {"type": "reasoning", "summary": [{"type": "summary_text", "text": text} for text in texts], **sealed}
 
 
-def _plain_call(call: ToolCall, names: Names, kind: Any) -> Dict:
+def _plain_call(call: ToolCall, names: Names, kind: str | None) -> Dict:
     id = names.id(call.id)
     if kind == "custom_tool_call" and isinstance(call.args, str):
         return {"type": kind, "call_id": id, "name": names.tool(call.name), "input": call.args}
@@ -341,7 +343,7 @@ def _plain_call(call: ToolCall, names: Names, kind: Any) -> Dict:
     return {"type": "function_call", "call_id": id, "name": names.tool(call.name), "arguments": text}
 
 
-def _plain_result(part: ToolResult, names: Names, kind: Any) -> Dict:
+def _plain_result(part: ToolResult, names: Names, kind: str | None) -> Dict:
     id, output = names.id(part.call_id), part.output
     if kind == "computer_call" and (shot := _screenshot(part)) is not None:
         return {"type": "computer_call_output", "call_id": id, "output": shot}
