@@ -6,6 +6,7 @@ these calls, which fails: for lack of space or otherwise, once or until it is he
 from __future__ import annotations
 
 import os
+import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -75,6 +76,10 @@ def test_threads_that_share_a_failing_commit_are_all_told_the_truth(
         assert (at, wrong) == (at, {})
 
 
+def test_a_crash_after_a_failed_commit_leaves_all_of_it_or_nothing(folder: Path) -> None:
+    assert list(crashing_sweep(folder, "0")) == []
+
+
 def test_an_open_that_fails_leaves_no_file_open(folder: Path) -> None:
     before = len(os.listdir("/dev/fd"))
     with FailingDisk() as disk:
@@ -99,7 +104,7 @@ def test_a_store_that_calls_a_failed_commit_harmless_is_caught(folder: Path) -> 
     def belittling(told: Told) -> Told:
         return told._replace(outcome=told.outcome.replace("uncertain", "refused"))
 
-    assert any(sweep(folder, "0", apsw.IOError, lasting=False, lie=belittling))
+    assert any(crashing_sweep(folder, "0", lie=belittling))
 
 
 # -- running and judging -------------------------------------------------------------------------------
@@ -123,6 +128,35 @@ def sweep(
         with open_store(folder / "store.db") as store:
             for finding in findings(store, list(map(lie, told)) if lie else told):
                 yield f"seed {seed()}, history {history}, call {at}: {finding}"
+
+
+def crashing_sweep(folder: Path, history: str, lie: Callable[[Told], Told] | None = None) -> Iterator[str]:
+    """Fail each call of one history in turn, and let the process crash when it has told of a failed commit: then what
+    lies in the WAL counts, and nothing that SQLite remembers of it."""
+    for at in range(1, healthy_calls(folder, history) + 1):
+        told: list[Told] = []
+        with FailingDisk() as disk:
+            disk.fail(at=at, error=apsw.IOError, lasting=False)
+            for step in run(fresh(folder), disk, history):
+                told.append(step)
+                if step.outcome == "uncertain":
+                    copy = crashed(folder / "store.db")
+                    break
+            else:
+                continue
+        with open_store(copy) as store:
+            for finding in findings(store, list(map(lie, told)) if lie else told):
+                yield f"seed {seed()}, history {history}, call {at}: {finding}"
+
+
+def crashed(path: Path) -> Path:
+    """The files as a crash would leave them: the database and its WAL, without the index in shared memory."""
+    copy = path.parent.with_name(f"{path.parent.name}-crashed") / path.name
+    shutil.rmtree(copy.parent, ignore_errors=True)
+    copy.parent.mkdir()
+    for name in (path.name, f"{path.name}-wal"):
+        shutil.copyfile(path.with_name(name), copy.with_name(name))
+    return copy
 
 
 def healthy_calls(folder: Path, history: str) -> int:

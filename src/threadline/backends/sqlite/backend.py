@@ -22,6 +22,7 @@ from threadline.core.fold import State
 from threadline.core.ops import Op
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
+READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
 
 
@@ -87,15 +88,16 @@ class SqliteBackend:
 
     def close(self) -> None:
         self._writers.close()
-        connections = self._pool.close()
-        if connections:
-            with our_errors(), _held(self._lock):
-                for connection in connections[1:]:
-                    connection.close()
-                connections[0].config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)  # the last one out tidies up
-                connections[0].close()
-        if self._lock is not None:
-            self._lock.close()
+        with our_errors(), _held(self._lock):  # before the connections: a fork waits for those that are out
+            connections = self._pool.close()
+            for connection in connections[1:]:
+                self._pool.drop(connection)
+            for connection in connections[:1]:  # the last one out tidies up
+                connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
+                self._pool.drop(connection)
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.close()
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -176,10 +178,13 @@ class SqliteBackend:
         return connection
 
     def _renewed(self, connection: apsw.Connection) -> apsw.Connection:
+        """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
+        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it."""
         if self._memory:
             return connection
-        self._pool.drop(connection)
-        return self._pool.take()
+        fresh = self._connect()
+        connection.close(True)
+        return fresh
 
     def _note_wal_size(self, connection: apsw.Connection, name: str, pages: int) -> int:
         if pages < self._wal_pages:  # the WAL began anew
@@ -188,11 +193,15 @@ class SqliteBackend:
         return apsw.SQLITE_OK
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
-        """Move the WAL into the file, without waiting for readers; what they hold back is tried again later."""
+        """Move the WAL into the file. What readers hold back is tried again later; when they, always one of them at
+        work, have held it back too often, it waits for them a moment, in which they all come to the end of a page."""
+        patient = self._wal_pages >= 4 * CHECKPOINT_PAGES
         self._checkpoint_at = self._wal_pages + CHECKPOINT_PAGES
-        connection.set_busy_timeout(0)
+        connection.set_busy_timeout(READERS_WAIT_MS if patient else 0)
         try:
-            connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
+            connection.wal_checkpoint(
+                mode=apsw.SQLITE_CHECKPOINT_RESTART if patient else apsw.SQLITE_CHECKPOINT_PASSIVE
+            )
         except (apsw.BusyError, apsw.IOError, apsw.FullError):
             return  # the answers are on disk in the WAL; the next checkpoint takes them along
         finally:

@@ -46,14 +46,16 @@ def connect(path: str, flags: int, vfs: str | None, synchronous: str) -> apsw.Co
 class Pool:
     """As many connections as are needed at once, or exactly one for a store in memory.
 
-    While the process forks, no connection is in use: a child must not inherit SQLite's own locks half-way."""
+    While the process forks, there is none at all. To SQLite a child that inherits a connection holds its parent's
+    locks: it would take none of its own, and whoever closes last would remove the WAL under its hands."""
 
     def __init__(self, make: Callable[[], apsw.Connection], *, single: bool, in_child: Callable[[], None]) -> None:
         self._make = make
         self._single = single
         self._in_child = in_child
         self._renew()
-        _pools.add(self)
+        with _fork_turn:  # no pool comes up while the process forks
+            _pools.add(self)
 
     def _renew(self) -> None:
         self._lock = threading.Lock()
@@ -62,11 +64,12 @@ class Pool:
         self._taken = 0
         self._waiters = 0
         self._closed = False
+        self._forking = False
 
     def take(self) -> apsw.Connection:
         with self._lock:
-            if self._single and self._taken:
-                self._wait()
+            while self._forking or (self._single and self._taken):
+                self._wait(lambda: not self._forking and not (self._single and self._taken))
             if self._closed:
                 raise Closed
             self._taken += 1
@@ -87,26 +90,27 @@ class Pool:
 
     def drop(self, connection: apsw.Connection | None) -> None:
         """Instead of give: this connection is not to be trusted any more."""
+        if connection is not None:
+            connection.close(True)
         with self._lock:
             self._taken -= 1
             if self._waiters:
                 self._free.notify_all()
-        if connection is not None:
-            connection.close(True)
 
     def close(self) -> list[apsw.Connection]:
-        """Take no more, wait for those that are out, and hand over all connections to be closed."""
+        """Take no more, wait for those that are out, and hand over all connections to be dropped."""
         with self._lock:
             self._closed = True
-            self._wait()
+            self._wait(lambda: not self._forking and not self._taken)
             idle, self._idle = self._idle, []
+            self._taken = len(idle)  # out until they are dropped: no fork in the middle of closing
             return idle
 
-    def _wait(self, timeout_s: float | None = None) -> None:
-        """Until no connection is out. The lock is held before and after."""
+    def _wait(self, until: Callable[[], bool]) -> None:
+        """The lock is held before and after."""
         self._waiters += 1
         try:
-            self._free.wait_for(lambda: not self._taken, timeout_s)
+            self._free.wait_for(until)
         finally:
             self._waiters -= 1
 
@@ -114,29 +118,26 @@ class Pool:
 
     def before_fork(self) -> None:
         self._lock.acquire()
-        self._wait(FORK_WAIT_S)
+        self._forking = True  # waiting lets other threads in: none may take a connection, or it might never end
+        self._wait(lambda: not self._taken)
+        while self._idle and not self._single:
+            self._idle.pop().close(True)  # never raises: a hook that fails half-way would leave locks behind
 
     def after_fork_in_parent(self) -> None:
+        self._forking = False
+        self._free.notify_all()
         self._lock.release()
 
     def after_fork_in_child(self) -> None:
-        """The child opens connections of its own. The inherited ones are kept, unused, for ever: closing them would
-        touch the parent's files. A store in memory was copied with the process, and goes on."""
+        """The child opens connections of its own. A store in memory was copied with the process, and goes on."""
         idle, closed = self._idle, self._closed
         self._renew()
-        self._closed = closed
-        if self._single:
-            self._idle = idle
-        else:
-            _abandoned.extend(idle)
+        self._idle, self._closed = idle, closed
         if not closed:
             self._in_child()
 
 
-FORK_WAIT_S = 10.0  # a thread that is stuck in SQLite for so long must not hold up the fork for ever
-
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
-_abandoned: list[apsw.Connection] = []
 _forking: list[Pool] = []
 _fork_turn = threading.Lock()
 

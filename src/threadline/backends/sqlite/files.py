@@ -12,7 +12,6 @@ from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline
 
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
-ONE_PAGE = 4096  # a new file of ours has one page before it has our name
 READ_BY_URI = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
@@ -26,29 +25,31 @@ def look(path: str, *, must_exist: bool) -> None:
         raise NotFound("store", path, "without read_only=True it would be made")
     if size(path) == 0:
         return
-    owner, version = _name_in(path)
-    in_the_making = owner == 0 and (size(path) <= ONE_PAGE or size(path + "-wal") > 0)
+    owner, version, tables = _name_in(path)
+    in_the_making = owner == version == tables == 0  # a new file of ours has one empty page before it has our name
     if owner != APPLICATION_ID and not in_the_making:
         raise NotThreadline(path, "it is another application's database")
     if owner == APPLICATION_ID and version > SCHEMA_VERSION:
         raise TooNew(path, version, SCHEMA_VERSION)
 
 
-def _name_in(path: str) -> tuple[int, int]:
-    """Whose file it is and of which version, without its WAL.
+def _name_in(path: str) -> tuple[int, int, int]:
+    """Whose file it is, of which version, and how many tables a file of nobody's has, without its WAL.
 
     Read by SQLite and not by ourselves: closing a file of our own would drop the locks that this process may hold on it
     through another store. `immutable` makes nothing and locks nothing."""
     uri = path.replace("%", "%25").replace("?", "%3f").replace("#", "%23")
     try:
         with closing(apsw.Connection(f"file:{uri}?immutable=1", flags=READ_BY_URI)) as connection:
-            return int(connection.pragma("application_id")), int(connection.pragma("user_version"))
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+            owner, version = connection.pragma("application_id"), connection.pragma("user_version")
+            tables = 0 if owner or version else connection.execute("SELECT count(*) FROM sqlite_schema").get
+            return int(owner), int(version), int(tables)
+    except apsw.CorruptError:
+        return 0, 0, 0  # in the middle of a checkpoint, live or cut short: only together with its WAL the file is whole
+    except apsw.NotADBError as error:
         if size(path + "-wal") or size(path + "-journal"):
-            return 0, 0  # a checkpoint was cut short: only together with its log the file is whole
-        if isinstance(error, apsw.NotADBError):
-            raise NotThreadline(path, "it is not a SQLite database") from error
-        raise
+            return 0, 0, 0
+        raise NotThreadline(path, "it is not a SQLite database") from error
 
 
 def make(path: str) -> None:

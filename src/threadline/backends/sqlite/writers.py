@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any
 
-from threadline.errors import Closed
+from threadline.errors import Closed, StoreFailed
 
 GROUP_MAX = 256  # more in one transaction would make the last one wait for the work of all
 
@@ -22,10 +22,16 @@ class FileLock:
     """A lock between processes: `path` beside the database, locked while one of them writes."""
 
     def __init__(self, path: str) -> None:
-        self._fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        self._path = path
+        self._fd = -1
 
     def acquire(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_EX)
+        try:
+            if self._fd < 0:  # not earlier: a forked child must come up even if its files are gone
+                self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(self._fd, fcntl.LOCK_EX)
+        except OSError as error:
+            raise StoreFailed(f"the lock beside the database cannot be taken ({error}): nothing was written") from error
 
     def release(self) -> None:
         fcntl.flock(self._fd, fcntl.LOCK_UN)
