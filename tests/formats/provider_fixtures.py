@@ -341,7 +341,7 @@ OPENAI: dict[str, Conversation] = {
         {"role": "assistant", "content": "22 degrees."},
         {"role": "user", "content": "And now?"},
         {"role": "assistant", "function_call": {"name": "weather", "arguments": "{}"}},
-        {"role": "function", "name": "weather", "content": "23"},
+        {"role": "function", "name": "weather", "content": None},
     ],
     "unknown things": [
         {

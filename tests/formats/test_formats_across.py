@@ -95,6 +95,14 @@ def test_any_result_answers_a_call_of_any_kind(target: str) -> None:
         legal(messages, target)
 
 
+@pytest.mark.parametrize("target", PROVIDERS)
+def test_a_result_of_today_answers_a_call_of_old(target: str) -> None:
+    user, call, result, *_ = formats.read(FIXTURES["openai"]["functions of old"], "openai")
+    said = Message.tool(call.calls[0].id, "interrupted", error=True)
+
+    legal([user, call, said, user, call, result], target)
+
+
 # -- names and arguments -------------------------------------------------------------------------------
 
 BAD = ["", "a b", "é", "x" * 500, "x" * 501, "\ud800", "call_1|fc_2", "a_b", "a.b"]

@@ -359,28 +359,30 @@ def _problems_of_round(dicts: Sequence[Any], at: int, blocks: list[Any], known: 
     """Calls are the assistant's and new; the next message begins with exactly their results."""
     role = dicts[at].get("role")
     calls, results = _ids(blocks, "tool_use", "id"), _ids(blocks, "tool_result", "tool_use_id")
-    said = [f"{place}: the tool_use id {id!r} is not unique" for id in {id for id in calls if calls.count(id) > 1}]
-    said += [f"{place}: the tool_use id {id!r} is not unique" for id in sorted(known.intersection(calls))]
-    known.update(calls)
+    said = []
     if calls and role != "assistant":
         said.append(f"{place}: a tool_use stands in a message of the {role}")
     if results and role != "user":
         said.append(f"{place}: a tool_result stands in a message of the {role}")
-    asked = _ids(_blocks_at(dicts, at - 1), "tool_use", "id") if at else []
-    said += [
-        f"{place}: the tool_result for {id!r} answers no call of the message before"
-        for id in results
-        if id not in asked
-    ]
-    said += [f"{place}: {id!r} has more than one tool_result" for id in {id for id in results if results.count(id) > 1}]
-    answered = _ids(_blocks_at(dicts, at + 1), "tool_result", "tool_use_id")
-    said += [
-        f"{place}: the tool_use {id!r} has no tool_result in the next message" for id in calls if id not in answered
-    ]
-    kinds = [isinstance(block, dict) and block.get("type") == "tool_result" for block in blocks]
-    if any(kinds) and not all(kinds[: sum(kinds)]):
+    if results and not all(_is_result(block) for block in blocks[: len(results)]):
         said.append(f"{place}: tool_result blocks must come first")
-    return said
+    asked = _ids(_blocks_at(dicts, at - 1), "tool_use", "id") if at else []
+    answered = _ids(_blocks_at(dicts, at + 1), "tool_result", "tool_use_id")
+    again = sorted(_repeated(calls) | known.intersection(calls))
+    known.update(calls)
+    said += [f"{place}: the tool_use id {id!r} is not unique" for id in again]
+    said += [f"{place}: {id!r} has more than one tool_result" for id in sorted(_repeated(results))]
+    orphans, dangling = set(results).difference(asked), set(calls).difference(answered)
+    said += [f"{place}: the tool_result for {id!r} answers no call of the message before" for id in sorted(orphans)]
+    return said + [f"{place}: the tool_use {id!r} has no tool_result in the next message" for id in sorted(dangling)]
+
+
+def _is_result(block: Any) -> bool:
+    return isinstance(block, dict) and block.get("type") == "tool_result"
+
+
+def _repeated(ids: list[str]) -> set[str]:
+    return {id for id in ids if ids.count(id) > 1}
 
 
 def _blocks_at(dicts: Sequence[Any], at: int) -> list[Any]:

@@ -242,28 +242,30 @@ def _note_ids(message: Message, writing: _Writing) -> None:
 
 def _written(message: Message, writing: _Writing) -> list[Dict]:
     _note_ids(message, writing)
-    signed = False  # only the first call of a content carries a signature
     turns: Counter[str] = Counter()
     out: list[Dict] = []
+    first = True  # only the first call of a content carries a signature
     for part in _in_order_of_calls(message.parts, writing):
-        if type(part) is Media and message.role == "assistant" and not owned(part, NAME) and part.data is None:
-            out.append({"text": attachments.breadcrumb(part)})
-            continue
         plain = _bare(part, writing.names)
         if plain is None:
             continue
         out.append(with_leftovers(plain, _leftovers_of(part), NAME))
         if type(part) is ToolCall:
-            if not writing.without_id[part.id]:
-                plain["functionCall"] = {"id": writing.names.id(part.id), **plain["functionCall"]}
-            if not signed and not owned(part, NAME):
-                plain["thoughtSignature"] = FOREIGN_SIGNATURE
-            signed = True
+            _complete_call(plain, part, writing, first)
+            first = False
         elif type(part) is ToolResult:
             turns[tool := _tool(part, writing.names)] += 1
             if not writing.without_id.get(part.call_id, part.call_id == unnamed(tool, turns[tool])):
                 plain["functionResponse"] = {"id": writing.names.id(part.call_id), **plain["functionResponse"]}
     return out
+
+
+def _complete_call(plain: Dict, call: ToolCall, writing: _Writing, first: bool) -> None:
+    """A call with its id, if it has one, and a signature that says that no Gemini made it, if none did."""
+    if not writing.without_id[call.id]:
+        plain["functionCall"] = {"id": writing.names.id(call.id), **plain["functionCall"]}
+    if first and not owned(call, NAME):
+        plain["thoughtSignature"] = FOREIGN_SIGNATURE
 
 
 def _leftovers_of(part: Part) -> Dict:

@@ -87,7 +87,7 @@ def exact(message: Message, raw: Dict, written: list[Dict], provider: str) -> Me
     """The message itself where writing it gives `raw` again, else with `raw` beside it."""
     if len(written) == 1 and written[0] == raw:
         return message
-    return replace(message, meta={**message.meta, provider: {"raw": raw}})
+    return replace(message, meta={**message.meta, provider: {**of_message(message, provider), "raw": raw}})
 
 
 def raw_again(message: Message, provider: str, read: Reader) -> Dict | None:

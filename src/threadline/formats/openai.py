@@ -40,7 +40,7 @@ def read(raw: Dict, place: str = "message") -> Message:
         own["role"] = role
     parts = _answer(raw, place) if role in ("tool", "function") else _said(raw, own, place)
     message = Message(_OURS.get(role, role), parts, {NAME: own} if own else {})
-    return leftovers.exact(message, raw, _dicts(message, AsGiven()), NAME)
+    return leftovers.exact(message, raw, _dicts(message, _Writing(AsGiven())), NAME)
 
 
 def _answer(raw: Dict, place: str) -> tuple[Part, ...]:
@@ -178,31 +178,60 @@ def names() -> Names:
     return Names(IDS, TOOLS, once=unnamed_elsewhere(NAME))
 
 
+class _Writing:
+    """One list of messages being written: its names, and the calls that a message of role `tool` answers."""
+
+    def __init__(self, names: Names, messages: Sequence[Message] = ()) -> None:
+        self.names = names
+        self.answered = {
+            part.call_id
+            for message in messages
+            if of_message(message, NAME).get("role") != "function"
+            for part in message.parts
+            if type(part) is ToolResult
+        }
+
+
 def write(messages: Sequence[Message], names: Names) -> list[Dict]:
     """Each result in a message of its own, right behind the assistant message that called."""
-    return [written for message in settled(messages) for written in _dicts(message, names)]
+    writing = _Writing(names, messages)
+    return [written for message in settled(messages) for written in _dicts(message, writing)]
 
 
-def _dicts(message: Message, names: Names) -> list[Dict]:
+def _dicts(message: Message, writing: _Writing) -> list[Dict]:
     for part in message.parts:
         if type(part) is ToolCall:
-            names.meet(part)
+            writing.names.meet(part)
     own = of_message(message, NAME)
-    if "raw" in own and keeps(names, message) and (raw := leftovers.raw_again(message, NAME, read)) is not None:
-        return [raw]
+    if "raw" in own and keeps(writing.names, message) and not _renewed(message, writing):
+        raw = leftovers.raw_again(message, NAME, read)
+        if raw is not None:
+            return [raw]
     if message.role == "assistant":
-        return _assistant(message, own, names)
+        return _assistant(message, own, writing)
     results = [part for part in message.parts if type(part) is ToolResult]
-    out = [_tool(part, own if len(message.parts) == 1 else {}, names) for part in results]
+    out = [_tool(part, own if len(message.parts) == 1 else {}, writing) for part in results]
     return out + _speech(message, own) if len(results) < len(message.parts) or not results else out
 
 
-def _tool(part: ToolResult, own: Dict, names: Names) -> Dict:
+def _is_of_old(call: ToolCall, writing: _Writing) -> bool:
+    """Whether a call is the `function_call` of its message, which only a message of role `function` answers."""
+    return noted(call, NAME, "field") == "function_call" and call.id not in writing.answered
+
+
+def _renewed(message: Message, writing: _Writing) -> bool:
+    """Whether a call of old, or its result, is written as one of today."""
+    if of_message(message, NAME).get("role") == "function":
+        return any(result.call_id in writing.answered for result in message.results)
+    return any(noted(call, NAME, "field") and not _is_of_old(call, writing) for call in message.calls)
+
+
+def _tool(part: ToolResult, own: Dict, writing: _Writing) -> Dict:
     output = part.output if isinstance(part.output, str) else _texts(part.output)
-    role = own.get("role", "tool")
+    role = "tool" if part.call_id in writing.answered else own.get("role", "tool")
     written: Dict = {"role": role, "content": output if isinstance(part.output, str) or output else ""}
     if role == "tool":
-        written["tool_call_id"] = names.id(part.call_id)
+        written["tool_call_id"] = writing.names.id(part.call_id)
     return _with_own(written, own)
 
 
@@ -217,40 +246,36 @@ def _speech(message: Message, own: Dict) -> list[Dict]:
     return [_with_own({"role": own.get("role", role), "content": _content(shown, own.get("content"))}, own)]
 
 
-def _assistant(message: Message, own: Dict, names: Names) -> list[Dict]:
+def _assistant(message: Message, own: Dict, writing: _Writing) -> list[Dict]:
     said: list[Part] = []
-    written: Dict = {"role": "assistant", "content": None}
     calls: list[Dict] = []
+    written: Dict = {"role": "assistant", "content": None}
     for part in message.parts:
-        if type(part) is ToolCall or (type(part) is Other and noted(part, NAME, "field") == "tool_calls"):
-            _add_call(part, written, calls, names)
+        if type(part) is ToolCall and _is_of_old(part, writing):
+            written["function_call"] = _function(part, writing.names)
+        elif type(part) is ToolCall:
+            calls.append(with_leftovers(_plain_call(part, writing.names), part.extra, NAME))
+        elif type(part) is Other and noted(part, NAME, "field") == "tool_calls":
+            calls.append(dict(part.raw))
         elif (field := _field(part)) is not None:
             written[field] = _in_field(part, written.get(field))
         else:
             said.append(part)
-    content = _texts(said)
+    if calls:
+        written["tool_calls"] = calls
+    spoken = _say(written, _texts(said), own.get("content"))
+    return [_with_own(written, own)] if spoken or not written.keys() <= _SILENT else []
+
+
+def _say(written: Dict, content: list[Dict], shape: Any) -> bool:
+    """Put the content into an assistant's message, as it was given. Whether there is any."""
     if content:
-        written["content"] = _content(content, own.get("content"))
-    elif (shape := own.get("content")) == "empty":
+        written["content"] = _content(content, shape)
+    elif shape == "empty":
         written["content"] = ""
     elif shape == "absent":
         del written["content"]
-    if calls:
-        written["tool_calls"] = calls
-    if not content and own.get("content") != "empty" and not calls and written.keys() <= _SILENT:
-        return []
-    return [_with_own(written, own)]
-
-
-def _add_call(part: ToolCall | Other, written: Dict, calls: list[Dict], names: Names) -> None:
-    if type(part) is Other:
-        calls.append(dict(part.raw))
-        return
-    assert type(part) is ToolCall
-    if noted(part, NAME, "field") == "function_call" and "function_call" not in written:
-        written["function_call"] = _function(part, names)
-    else:
-        calls.append(with_leftovers(_plain_call(part, names), part.extra, NAME))
+    return bool(content) or shape == "empty"
 
 
 def _field(part: Part) -> str | None:

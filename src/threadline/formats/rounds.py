@@ -9,6 +9,8 @@ from msgspec.structs import replace
 
 from threadline.messages import Message, Part, ToolCall, ToolResult
 
+Place = tuple[int, int]  # the n-th message, the m-th part of it
+
 
 def settled(messages: Sequence[Message]) -> Sequence[Message]:
     """The messages with each result right behind the assistant turn that called for it.
@@ -34,30 +36,34 @@ def _in_place(messages: Sequence[Message]) -> bool:
 
 def _gathered(messages: Sequence[Message]) -> list[Message]:
     """Assistant messages with open calls become one, and the first result of each call follows; the rest stays."""
-    waiting: dict[str, deque[tuple[int, int]]] = defaultdict(deque)
-    for at, message in enumerate(messages):
-        for nth, part in enumerate(message.parts):
-            if type(part) is ToolResult:
-                waiting[part.call_id].append((at, nth))
-    moved: set[tuple[int, int]] = set()
+    waiting = _results_of(messages)
+    moved: set[Place] = set()
     out: list[Message] = []
     at = 0
     while at < len(messages):
         message = _rest(messages[at], at, moved)
         at += 1
-        if message.role != "assistant" or not message.calls:
-            if message.parts or not messages[at - 1].parts:
-                out.append(message)
-            continue
-        while at < len(messages) and messages[at].role == "assistant":
-            message = replace(message, parts=message.parts + messages[at].parts)
-            at += 1
-        out.append(message)
-        out += _answers(message, at, messages, waiting, moved)
+        if message.role == "assistant" and message.calls:
+            while at < len(messages) and messages[at].role == "assistant":
+                message = replace(message, parts=message.parts + messages[at].parts)
+                at += 1
+            out += [message, *_answers(message, at, messages, waiting, moved)]
+        elif message.parts or message is messages[at - 1]:
+            out.append(message)
     return out
 
 
-def _rest(message: Message, at: int, moved: set[tuple[int, int]]) -> Message:
+def _results_of(messages: Sequence[Message]) -> dict[str, deque[Place]]:
+    """Where the results for each call stand."""
+    waiting: dict[str, deque[Place]] = defaultdict(deque)
+    for at, message in enumerate(messages):
+        for nth, part in enumerate(message.parts):
+            if type(part) is ToolResult:
+                waiting[part.call_id].append((at, nth))
+    return waiting
+
+
+def _rest(message: Message, at: int, moved: set[Place]) -> Message:
     parts = tuple(part for nth, part in enumerate(message.parts) if (at, nth) not in moved)
     return message if len(parts) == len(message.parts) else replace(message, parts=parts)
 
@@ -66,8 +72,8 @@ def _answers(
     message: Message,
     since: int,
     messages: Sequence[Message],
-    waiting: dict[str, deque[tuple[int, int]]],
-    moved: set[tuple[int, int]],
+    waiting: dict[str, deque[Place]],
+    moved: set[Place],
 ) -> list[Message]:
     """The results of a message's calls, from wherever they stand behind it, in the order they stand there."""
     found: dict[int, list[Part]] = defaultdict(list)
@@ -81,7 +87,7 @@ def _answers(
     ]
 
 
-def _first(places: deque[tuple[int, int]], since: int) -> tuple[int, int] | None:
+def _first(places: deque[Place], since: int) -> Place | None:
     while places and places[0][0] < since:
         places.popleft()
     return places.popleft() if places else None
