@@ -103,6 +103,36 @@ def test_a_result_of_today_answers_a_call_of_old(target: str) -> None:
     legal([user, call, said, user, call, result], target)
 
 
+def test_for_gemini_calls_of_others_join_what_was_said_just_before() -> None:
+    user, call, result = round_of(ToolCall("a", "f"))
+
+    written = legal([user, Message.assistant("Let me see."), call, result], "gemini")
+
+    assert [given["role"] for given in written] == ["user", "model", "user"]
+
+
+def test_for_gemini_calls_of_others_are_signed_as_such() -> None:
+    """Or the first call of a step that another model made would be refused, where Gemini's own are signed."""
+    _, call, result = round_of(ToolCall("a", "f"))
+    signed = {"role": "model", "parts": [{"functionCall": {"name": "g", "args": {}}, "thoughtSignature": "AAAA"}]}
+    own = formats.read([signed], "gemini")
+
+    written = legal([Message.user("go"), *own, Message.tool("g-1", "1"), call, result], "gemini")
+
+    assert [part.get("thoughtSignature") for given in written for part in given["parts"] if "functionCall" in part] == [
+        "AAAA",
+        "skip_thought_signature_validator",
+    ]
+
+
+def test_reasoning_goes_with_what_it_led_to() -> None:
+    reasoning = formats.read([{"type": "reasoning", "id": "rs_1", "summary": []}], "responses")
+    hidden = Message.assistant("secret", meta={"hidden": True})
+
+    assert len(legal([Message.user("go"), *reasoning, Message.assistant("so"), Message.user("ok")], "responses")) == 4
+    assert len(legal([Message.user("go"), *reasoning, hidden, Message.user("ok")], "responses")) == 2
+
+
 # -- names and arguments -------------------------------------------------------------------------------
 
 BAD = ["", "a b", "é", "x" * 500, "x" * 501, "\ud800", "call_1|fc_2", "a_b", "a.b"]

@@ -73,7 +73,7 @@ def taken(raw: Any, format: str | None) -> Message | None:
         return None
 
 
-quickly = settings(max_examples=scaled(150), deadline=None, suppress_health_check=list(HealthCheck))
+quickly = settings(max_examples=scaled(80), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("format", [None, *formats.FORMATS])

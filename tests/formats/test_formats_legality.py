@@ -12,7 +12,7 @@ from threadline import formats
 from threadline.core import codec
 from threadline.testing import scaled
 
-thoroughly = settings(max_examples=scaled(60), deadline=None, suppress_health_check=list(HealthCheck))
+thoroughly = settings(max_examples=scaled(40), deadline=None, suppress_health_check=list(HealthCheck))
 
 
 @pytest.mark.parametrize("format", PROVIDERS)

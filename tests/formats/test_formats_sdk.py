@@ -46,7 +46,7 @@ def test_the_sdk_takes_messages_made_by_hand(target: str) -> None:
 
 
 @pytest.mark.parametrize("target", PROVIDERS)
-@settings(max_examples=scaled(25), deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=scaled(20), deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_the_sdk_takes_any_conversation_from_elsewhere(target: str, data: st.DataObject) -> None:
     format = data.draw(st.sampled_from([format for format in PROVIDERS if format != target]))
