@@ -281,6 +281,14 @@ def test_a_changed_message_is_not_written_from_its_raw_dict() -> None:
     assert formats.write([shorter], "anthropic") == [{"role": "user", "content": "a"}]
 
 
+def test_a_message_may_be_marked_and_is_still_written_as_it_came() -> None:
+    raw = {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "text", "text": ""}]}
+    (message,) = formats.read([raw], "anthropic")
+    marked = replace(message, meta={**message.meta, "proactive": True})
+
+    assert formats.write([marked], "anthropic") == [raw]
+
+
 def test_dicts_may_be_changed_without_changing_the_messages() -> None:
     """Callers put cache_control on the last block."""
     raw = {"role": "user", "content": [{"type": "hologram"}, {"type": "text", "text": ""}]}

@@ -96,10 +96,10 @@ def raw_again(message: Message, provider: str, read: Reader) -> Dict | None:
     if type(raw) is not dict:
         return None
     try:
-        same = read(raw, "message") == message
+        again = read(raw, "message")
     except InvalidMessage:
         return None
-    return deepcopy(raw) if same else None
+    return deepcopy(raw) if (again.role, again.parts) == (message.role, message.parts) else None
 
 
 def without_foreign(message: Message, provider: str) -> tuple[Message, list[str]]:
