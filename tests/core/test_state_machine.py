@@ -28,6 +28,7 @@ from threadline.testing.strategies import Place, Step, resolve
 
 HISTORIES = 150
 STEPS = 30
+STRUCTURAL = ("compaction", "replacement", "expansion", "rewind", "clear")
 
 
 def count_tokens(message: Message) -> int:
@@ -326,16 +327,18 @@ def seqs(view: threadline.View) -> list[int]:
 
 def plain(entry: threadline.Entry) -> tuple[Any, ...]:
     """An entry as the model can tell it: spans as the entries that they hold."""
-    data = dict(entry.data or {})
-    view, covers = data.pop("view", None), data.pop("covers", [])
-    told = None if view is None else [seq for first, last in view for seq in range(first, last + 1)]
-    run = tuple(seq for first, last in covers for seq in range(first, last + 1))
-    return entry.seq, entry.kind, entry.message, data, run, told, entry.key, entry.tokens
+    data, told, run = dict(entry.data or {}), None, []
+    if entry.kind in STRUCTURAL:
+        told, run = within(data.pop("view")), within(data.pop("covers", []))
+    return entry.seq, entry.kind, entry.message, data, tuple(run), told, entry.key, entry.tokens
+
+
+def within(spans: list[list[int]]) -> list[int]:
+    return [seq for first, last in spans for seq in range(first, last + 1)]
 
 
 def plain_line(model: Model, line: Line) -> tuple[Any, ...]:
-    structural = line.kind in ("compaction", "replacement", "expansion", "rewind", "clear")
-    told = model.moment(line.seq).seen if structural else None
+    told = model.moment(line.seq).seen if line.kind in STRUCTURAL else None
     return line.seq, line.kind, line.message, line.data, line.run, told, line.key, model.tokens_of(line)
 
 
