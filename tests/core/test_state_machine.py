@@ -213,12 +213,13 @@ class Sessions(RuleBasedStateMachine):
 
         step = None
         try:
+            planned_at = model.head
             run = model.run(**bounds, keep_turns=None)
             said = [line.message for line in run if line.message is not None]
             step = meddle.resolved(model) if meddle is not None else None
             if step is not None:
                 getattr(model, step.verb)(**step.options)
-            model.fold_exactly("summed up", [line.seq for line in run], said)
+            model.fold_exactly("summed up", [line.seq for line in run], said, planned_at=planned_at)
         except ThreadlineError as error:
             refused(lambda: session.compact(summarise, **bounds), error)
             return

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
-from threadline.errors import InvalidArgument, KeyReused, NotFound, NothingToCompact, NotVisible, Stale
+from threadline.errors import Conflict, InvalidArgument, KeyReused, NotFound, NothingToCompact, NotVisible, Stale
 from threadline.messages import Message, Text, ToolCall, ToolResult
 
 Marks: TypeAlias = dict[tuple[int, str], int]  # the calls (entry, id) known to have started, and the entry that says so
@@ -148,10 +148,12 @@ class Model:
         return self._write(key, content, expect, lambda: self._compaction(summary, self.run(since, upto, keep_turns)))
 
     def fold_exactly(
-        self, summary: str, run: Sequence[int], said: Sequence[Message], *, expect: int | None = None
+        self, summary: str, run: Sequence[int], said: Sequence[Message], *, planned_at: int | None = None
     ) -> list[Line]:
-        """What compact does with a plan, or with a function of a run: that run with those messages, or nothing."""
-        return self._write(None, None, expect, lambda: self._compaction(summary, self._planned(run, said)))
+        """What compact does with a plan, or with a function of a run: that run with those messages, or nothing.
+
+        A function is called at a known head, so that a change since then is Stale; a plan's head is not known."""
+        return self._write(None, None, None, lambda: self._compaction(summary, self._planned(run, said, planned_at)))
 
     def replace(
         self,
@@ -210,7 +212,7 @@ class Model:
         covered = self._stretch(run[0].seq, run[-1].seq)
         return [Line(seq, "compaction", message, {"summary": summary}, covered)]
 
-    def _planned(self, run: Sequence[int], said: Sequence[Message]) -> list[Line]:
+    def _planned(self, run: Sequence[int], said: Sequence[Message], planned_at: int | None) -> list[Line]:
         shown = self.visible()
         seqs = [line.seq for line in shown]
         for seq in (run[0], run[-1]):
@@ -218,7 +220,7 @@ class Model:
                 raise NotVisible(seq)
         found = shown[seqs.index(run[0]) : seqs.index(run[-1]) + 1]
         if [line.message for line in found] != list(said):
-            raise Stale(0, self.head)
+            raise Conflict("the run changed") if planned_at is None else Stale(planned_at, self.head)
         if self.run(run[0], run[-1], None) != found:
             raise InvalidArgument("the plan splits a pair, or holds an open call")
         return found
