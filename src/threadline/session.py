@@ -19,7 +19,7 @@ from threadline.core.about import About, Change
 from threadline.core.calls import walk
 from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
-from threadline.core.entries import Entry, moment
+from threadline.core.entries import Entry, calls_and_results, moment
 from threadline.core.fold import nodes
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
@@ -269,7 +269,7 @@ class Session:
             return []
         log, top = self._backend.log(ref), self._backend.state(ref).open
         waiting = list(walk(top, nodes(log)))[::-1]
-        calls = {call.seq: list(_calls_of(log, ref, call.seq)) for call in waiting}
+        calls = {call.seq: _left_open(log, ref, call.seq) for call in waiting}
         return [PendingCall(_pick(calls[call.seq], call.id), call.seq, call.started > 0) for call in waiting]
 
     @property
@@ -596,6 +596,13 @@ def _pick(calls: list[ToolCall], call_id: str) -> ToolCall:
     return calls.pop(next(i for i, call in enumerate(calls) if call.id == call_id))
 
 
-def _calls_of(log: Log, ref: Ref, seq: int) -> tuple[ToolCall, ...]:
+def _left_open(log: Log, ref: Ref, seq: int) -> list[ToolCall]:
+    """The calls that a message leaves open: it may answer some itself."""
     message = log.row(seq).entry(ref.id).message
-    return () if message is None else message.calls
+    left: list[ToolCall] = []
+    for part in () if message is None else calls_and_results(message):
+        if isinstance(part, ToolCall):
+            left.append(part)
+        elif own := [i for i, call in enumerate(left) if call.id == part.call_id]:
+            del left[own[-1]]
+    return left

@@ -96,20 +96,21 @@ def part_of(raw: Any, place: str) -> Part:
         return Text(raw)
     if not isinstance(raw, dict):
         raise InvalidMessage(place, f"a part is a dict, not {type(raw).__name__}")
-    kind = _KINDS.get(raw.get("type", ""))
+    tag = raw.get("type")
+    kind = _KINDS.get(tag) if isinstance(tag, str) else None
     if kind is None:
         return Other(raw)
     fields = {name: raw[name] for name in kind.__struct_fields__ if name in raw}
     unknown = {name: value for name, value in raw.items() if name not in fields and name != "type"}
-    if unknown:
-        fields["extra"] = {**fields.get("extra", {}), **unknown}
-    if kind is Media and isinstance(fields.get("data"), str):
-        fields["data"] = b64decode(fields["data"])
     if kind is ToolResult and isinstance(fields.get("output"), list | tuple):
         fields["output"] = tuple(part_of(p, f"{place}.output[{i}]") for i, p in enumerate(fields["output"]))
     try:
+        if unknown:
+            fields["extra"] = {**fields.get("extra", {}), **unknown}
+        if kind is Media and isinstance(fields.get("data"), str):
+            fields["data"] = b64decode(fields["data"], validate=True)
         return kind(**fields)
-    except TypeError as error:
+    except (TypeError, ValueError) as error:
         raise InvalidMessage(place, str(error)) from error
 
 
@@ -126,7 +127,7 @@ def check_message(message: Message, place: str = "message") -> None:
     if not isinstance(message.role, str) or not message.role:
         raise InvalidMessage(f"{place}.role", "must be a non-empty string")
     for i, part in enumerate(message.parts):
-        if type(part) is not Text or type(part.text) is not str or part.extra:
+        if type(part) is not Text or type(part.text) is not str or part.extra != {}:
             _check_part(part, f"{place}.parts[{i}]", 0)
     if message.meta or type(message.meta) is not dict:
         check_object(message.meta, f"{place}.meta")

@@ -126,7 +126,7 @@ def _open_calls(state: State, kind: str, data: dict[str, Any], past: Spans, log:
     if kind == "rewind":
         there = log.row(data["to"]).open if data["to"] else 0
         return Top(there, None, nodes(log)(there).pending if there else 0)
-    if kind == "replacement" or (kind == "expansion" and log.row(data["of"]).kind == "replacement"):
+    if kind in ("replacement", "expansion"):  # what is put back may answer, or start, what now stands before it
         return _open_calls_anew(state, past, log)
     return Top(state.open, None, state.pending)
 

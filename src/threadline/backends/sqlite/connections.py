@@ -90,12 +90,14 @@ class Pool:
 
     def drop(self, connection: apsw.Connection | None) -> None:
         """Instead of give: this connection is not to be trusted any more."""
-        if connection is not None:
-            connection.close(True)
-        with self._lock:
-            self._taken -= 1
-            if self._waiters:
-                self._free.notify_all()
+        try:
+            if connection is not None:
+                connection.close(True)
+        finally:  # a file system that fails raises all the same
+            with self._lock:
+                self._taken -= 1
+                if self._waiters:
+                    self._free.notify_all()
 
     def close(self) -> list[apsw.Connection]:
         """Take no more, wait for those that are out, and hand over all connections to be dropped."""
