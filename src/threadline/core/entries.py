@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 
 from threadline.core import codec
-from threadline.core.digest import entry_digest
+from threadline.core.digest import entry_digest, looks_whole
 from threadline.errors import Damaged
 from threadline.messages import Message, Text, ToolCall, ToolResult
 
@@ -89,28 +89,38 @@ class Row(NamedTuple):
     body: bytes
 
     def entry(self, session: str) -> Entry:
-        """The entry, checked against its digest. Raises Damaged."""
-        self.check(session)
-        message, data = content(self)
+        """The entry, if it looks whole. Raises Damaged."""
+        seq, kind, at, tokens, *_, digest, _, key, usage, _, body = self
+        try:
+            whole = looks_whole(digest, kind, at, key, tokens, usage, body)
+        except MISTYPED as error:
+            raise Damaged(session, seq, f"a column is not what it was: {error}") from error
+        if not whole:
+            raise Damaged(session, seq, "its content does not match its digest")
+        message, data = (codec.decode_message(body), None) if kind == "message" else content(self)
         return Entry(
             session,
-            self.seq,
-            self.kind,
-            moment(self.at),
+            seq,
+            kind,
+            moment(at),
             message,
             data,
-            text_or_none(self.key),
-            self.tokens,
-            None if self.usage is None else codec.decode(self.usage),
+            None if key is None else text(key),
+            tokens,
+            None if usage is None else codec.decode(usage),
         )
 
     def check(self, session: str | None) -> None:
+        """Raise Damaged unless the content is, to the last bit of its digest, what was written."""
         try:
             found = entry_digest(self.kind, self.at, self.key, self.tokens, self.usage, self.body)
-        except (TypeError, AttributeError, ValueError) as error:  # a flipped bit may change a column's type
+        except MISTYPED as error:
             raise Damaged(session, self.seq, f"a column is not what it was: {error}") from error
         if found != self.digest:
             raise Damaged(session, self.seq, "its content does not match its digest")
+
+
+MISTYPED = (TypeError, AttributeError, ValueError)  # a flipped bit may change a column's type
 
 
 def content(row: Row) -> tuple[Message | None, dict[str, Any] | None]:

@@ -120,7 +120,7 @@ def _reshaped(state: State, draft: Draft, log: Log) -> tuple[State, Row]:
 
 
 def _open_calls(state: State, kind: str, data: dict[str, Any], past: Spans, log: Log) -> Top:
-    """Which calls are open in the new view. Compactions fold whole pairs: making or undoing one changes nothing."""
+    """Which calls are open in the new view. A compaction folds whole pairs, so it changes nothing."""
     if kind == "clear":
         return Top(0, None, 0)
     if kind == "rewind":
