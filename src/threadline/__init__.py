@@ -6,8 +6,8 @@ name is imported when it is first used, so that `import threadline` costs nothin
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+TYPE_CHECKING = False  # type checkers take it for true; importing typing for it would cost 10 ms
 if TYPE_CHECKING:
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore

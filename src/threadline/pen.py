@@ -7,7 +7,6 @@ from datetime import UTC, datetime
 from time import time_ns
 from typing import Any, TypeAlias
 
-from threadline import formats
 from threadline.core import codec, tokens
 from threadline.core.calls import OpenCall
 from threadline.core.compaction import Plan, check_bounds
@@ -168,6 +167,8 @@ def as_message(given: Any, format: str | None = None, place: str = "message") ->
         return Message("user", (Text(given),))
     if isinstance(given, Message):
         return given
+    from threadline import formats  # large, and most callers never need it
+
     return formats.read_one(given, format, place)
 
 

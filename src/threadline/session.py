@@ -553,27 +553,27 @@ def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
 
 
 def info_of(record: Record) -> SessionInfo:
-    about, state = record.about, record.state
+    _, id, key, about, status, state, created_at, updated_at = record
     return SessionInfo(
-        id=record.id,
-        key=record.key,
-        title=about.shown_title,
-        preview=about.preview,
-        agent=about.agent,
-        model=about.model,
-        provider=about.provider,
-        cwd=about.cwd,
-        system=about.system,
-        tags=about.tags,
-        status=record.status,
-        origin=about.origin,
-        created_at=moment(record.created_at),
-        updated_at=moment(record.updated_at),
-        head=state.head,
-        messages=state.messages,
-        tokens=state.tokens,
-        pending=state.pending,
-        meta=about.meta,
+        id,
+        key,
+        about.shown_title,
+        about.preview,
+        about.agent,
+        about.model,
+        about.provider,
+        about.cwd,
+        about.system,
+        about.tags,
+        status,
+        about.origin,
+        moment(created_at),
+        moment(updated_at),
+        state.head,
+        state.messages,
+        state.tokens,
+        state.pending,
+        about.meta,
     )
 
 

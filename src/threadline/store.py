@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import secrets
 from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -226,7 +224,7 @@ class Store:
             namespace=self.namespace,
             id=_new_id() if id is None else check_name(id, "id"),
             key=None if key is None else check_name(key, "key"),
-            salt=secrets.token_bytes(SIZE),
+            salt=os.urandom(SIZE),
             at=self._pen.now() if at is None else time_of(at),
             about=about,
         )
@@ -254,20 +252,20 @@ def open(
     return Store(backend, namespace=_checked_namespace(namespace), pen=Pen(clock, count_tokens))
 
 
-def default_path() -> Path:
+def default_path() -> str:
     """Where the store lies when nothing else is said."""
-    home = os.environ.get("THREADLINE_HOME")
-    if home:
-        return Path(home).expanduser() / "threadline.db"
-    if os.name == "posix" and os.uname().sysname == "Darwin":
-        return Path.home() / "Library" / "Application Support" / "threadline" / "threadline.db"
-    data = os.environ.get("XDG_DATA_HOME") or "~/.local/share"
-    return Path(data).expanduser() / "threadline" / "threadline.db"
+    if home := os.environ.get("THREADLINE_HOME"):
+        folder = home
+    elif os.uname().sysname == "Darwin":
+        folder = "~/Library/Application Support/threadline"
+    else:
+        folder = os.path.join(os.environ.get("XDG_DATA_HOME") or "~/.local/share", "threadline")
+    return os.path.join(os.path.expanduser(folder), "threadline.db")
 
 
 def _path(url: str | os.PathLike[str] | None) -> str:
     if url is None:
-        return str(default_path())
+        return default_path()
     path = os.fspath(url)
     if path == ":memory:":
         return path
@@ -301,7 +299,7 @@ def _about(
 
 def _new_id() -> str:
     """20 letters and digits, 100 random bits: short enough to type a prefix of, too many to meet twice."""
-    return b32encode(secrets.token_bytes(13)).decode().lower()[:20]
+    return b32encode(os.urandom(13)).decode().lower()[:20]
 
 
 def _cursor(order: str, position: tuple[int, int]) -> str:

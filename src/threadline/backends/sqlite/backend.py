@@ -104,14 +104,15 @@ class SqliteBackend:
     def write(
         self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
     ) -> Written:
-        for tries_left in range(RETRIES, -1, -1):
+        retries = RETRIES
+        while True:
             try:
                 written: Written = self._submit(transactions.write, target, ops, expect, change)
                 return written
             except Uncertain:  # if every op is keyed: what is stored will be found, what is not will be written
-                if not tries_left or change is not None or not all(op.key for op in ops):
+                if not retries or change is not None or not all(op.key for op in ops):
                     raise
-        raise AssertionError("unreachable")
+                retries -= 1
 
     def new(self, session: NewSession) -> Ref:
         ref: Ref = self._submit(transactions.create, session)
