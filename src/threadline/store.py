@@ -6,6 +6,7 @@ import os
 from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
+from os import urandom
 from typing import Any, TypeAlias
 
 from msgspec import Struct
@@ -224,7 +225,7 @@ class Store:
             namespace=self.namespace,
             id=_new_id() if id is None else check_name(id, "id"),
             key=None if key is None else check_name(key, "key"),
-            salt=os.urandom(SIZE),
+            salt=urandom(SIZE),
             at=self._pen.now() if at is None else time_of(at),
             about=about,
         )
@@ -299,7 +300,7 @@ def _about(
 
 def _new_id() -> str:
     """20 letters and digits, 100 random bits: short enough to type a prefix of, too many to meet twice."""
-    return b32encode(os.urandom(13)).decode().lower()[:20]
+    return b32encode(urandom(13)).decode().lower()[:20]
 
 
 def _cursor(order: str, position: tuple[int, int]) -> str:

@@ -17,7 +17,8 @@ import pytest
 import threadline
 from threadline import AsyncStore, Closed, Entry, Message, Stale, Store
 from threadline.aio import AsyncBatch, AsyncEntries, AsyncPage, AsyncSession, Threads
-from threadline.testing.contract import DurableContract, OpenStore, StoreContract, talk
+from threadline.testing.contract import DurableContract, OpenStore, StoreContract
+from threadline.testing.contract.workshop import talk
 
 T = TypeVar("T")
 

@@ -59,6 +59,8 @@ def test_a_longer_conversation_begins_with_the_same_dicts(format: str, data: st.
     answered = {result.call_id for message in messages[:cut] for result in message.results}
     if any(call.id not in answered for message in messages[:cut] for call in message.calls):
         return
+    if all(message.role == "assistant" for message in messages[:cut]):  # nobody answered yet: no conversation
+        return
     for target in PROVIDERS:
         short, long = formats.write(messages[:cut], target), formats.write(messages, target)
 

@@ -56,7 +56,7 @@ def open_store(path: Path, clock: Clock | None = None, **options: Any) -> Store:
 @contextmanager
 def loaded_dice() -> Iterator[None]:
     """The same ids and salts in every run, so that the same seed makes the same files."""
-    with patch("threadline.store.secrets.token_bytes", Random("ids").randbytes):
+    with patch("threadline.store.urandom", Random("ids").randbytes):
         yield
 
 

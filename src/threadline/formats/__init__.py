@@ -93,6 +93,8 @@ def _told(raw: dict[str, Any]) -> str | None:
         return "openai"
     kinds = {kind for block in content if (kind := _kind(block))} - {"text"} if isinstance(content, list) else set()
     if not kinds:
+        if isinstance(content, list) and any(isinstance(block, dict) and "cache_control" in block for block in content):
+            return "anthropic"
         return None if "content" in raw else "threadline"
     if kinds & responses.CONTENT_KINDS:
         return "responses"

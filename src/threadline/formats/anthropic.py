@@ -135,12 +135,14 @@ def names() -> Names:
 
 
 def write(messages: Sequence[Message], names: Names) -> list[Dict]:
-    """Results of one turn in one user message, which begins with them; a user message first."""
+    """Results of one turn in one user message, which begins with them; a user message first.
+
+    Only in a conversation: what a model returned alone, and nobody answered yet, is written as it is."""
     out: list[Dict] = []
     for message in joined(settled(messages)):
         out += _dicts(message, names)
     _place_systems(out)
-    if out and out[0]["role"] == "assistant":
+    if out and out[0]["role"] == "assistant" and any(said["role"] != "assistant" for said in out):
         out.insert(0, {"role": "user", "content": OPENING})
     return out
 

@@ -6,6 +6,8 @@ import json
 from math import isfinite
 from typing import Any, NoReturn
 
+from threadline.core.codec import DEPTH_MAX
+
 
 def parsed(text: str) -> dict[str, Any] | str:
     """The object that the text says; the text itself where it does not say one that JSON carries exactly."""
@@ -13,7 +15,13 @@ def parsed(text: str) -> dict[str, Any] | str:
         value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
     except (ValueError, RecursionError):
         return text
-    return value if type(value) is dict else text
+    return value if type(value) is dict and not _deep(value, DEPTH_MAX) else text
+
+
+def _deep(value: Any, levels: int) -> bool:
+    """Whether JSON is nested so deep that it cannot be stored as an object."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels == 0 or any(_deep(item, levels - 1) for item in inner if isinstance(item, dict | list))
 
 
 def as_object(args: dict[str, Any] | str) -> dict[str, Any]:

@@ -185,12 +185,13 @@ def names() -> Names:
 
 
 def write(messages: Sequence[Message], names: Names) -> list[Dict]:
-    """Calls of one turn in one content, their responses in the next; a user content first."""
+    """Calls of one turn in one content, their responses in the next; in a conversation, a user content first."""
     writing = _Writing(names)
     out: list[Dict] = []
     for message in joined(_merged(settled(messages))):
         out += _dicts(message, writing)
-    if out and out[0].get("role", "user") == "model":
+    roles = [said.get("role", "user") for said in out]
+    if roles and roles[0] == "model" and any(role != "model" for role in roles):
         out.insert(0, {"role": "user", "parts": [{"text": OPENING}]})
     return out
 

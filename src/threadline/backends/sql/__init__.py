@@ -2,29 +2,34 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import os
 
-_HERE = Path(__file__).parent
+_HERE = os.path.dirname(__file__)
 
 
 def schema(engine: str) -> str:
     """The schema as it is now."""
-    return (_HERE / engine / "schema.sql").read_text(encoding="utf-8")
+    return _read(engine, "schema.sql")
 
 
 def migrations(engine: str) -> dict[int, str]:
     """The steps from an empty file to the schema, by the version that each leads to."""
-    files = sorted((_HERE / engine / "migrations").glob("*.sql"))
-    return {int(file.name[:4]): file.read_text(encoding="utf-8") for file in files}
+    names = sorted(os.listdir(os.path.join(_HERE, engine, "migrations")))
+    return {int(name[:4]): _read(engine, "migrations", name) for name in names if name.endswith(".sql")}
 
 
 def queries(engine: str) -> dict[str, str]:
     """The statements of `queries.sql`: each begins with a line `-- name: what it is for`."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in (_HERE / engine / "queries.sql").read_text(encoding="utf-8").splitlines():
+    for line in _read(engine, "queries.sql").splitlines():
         if line.startswith("-- ") and ": " in line and line[3 : line.index(":")].isidentifier():
             lines = found[line[3 : line.index(":")]] = []
         else:
             lines.append(line)
     return {name: "\n".join(lines).strip() for name, lines in found.items()}
+
+
+def _read(*path: str) -> str:
+    with open(os.path.join(_HERE, *path), encoding="utf-8") as file:
+        return file.read()

@@ -13,6 +13,8 @@ from threadline.errors import Damaged, ReadOnly, StoreBusy, StoreFailed, StoreFu
 
 SQL = sql.queries("sqlite")
 
+NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
+
 Values = tuple[Any, ...] | dict[str, Any]
 
 

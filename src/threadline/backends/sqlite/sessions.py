@@ -7,11 +7,12 @@ from typing import Any
 import apsw
 
 from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
-from threadline.backends.sqlite.rows import many, one
+from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, many, one
 from threadline.core import codec
 from threadline.core.about import decode
 from threadline.core.entries import stored, text, text_or_none
 from threadline.core.fold import State
+from threadline.errors import Damaged
 
 FEW = 1_000  # up to so many sessions of a folder, agent or tag are sorted rather than walked to
 NO_CURSOR = (2**62, 2**62)
@@ -30,6 +31,8 @@ def ref_of(connection: apsw.Connection, number: int, id: bytes, key: bytes | Non
 
 def record_of(found: tuple[Any, ...]) -> Record:
     number, id, key, about, status, created_at, updated_at, *fold = found
+    if not {type(created_at), type(updated_at), *map(type, fold)} <= NUMBERS_AND_BYTES:
+        raise Damaged(text(id), None, "its head row is not what it was")
     named = text_or_none(key)
     return Record(number, text(id), named, decode(about), STATUSES[status], State._make(fold), created_at, updated_at)
 

@@ -1,0 +1,60 @@
+"""The contract: what every store promises, one test a claim, whatever it stands on.
+
+A backend is proven by a subclass that says how to open a store:
+
+    class TestMine(StoreContract):
+        @pytest.fixture
+        def open_store(self, tmp_path):
+            return lambda **options: threadline.open(tmp_path / "store", **options)
+
+`open_store(**options)` takes the options of `threadline.open`. A backend that outlives its process inherits from
+`DurableContract`, too: there a later call opens the same place again. Every test ends with `store.verify()`.
+"""
+
+from __future__ import annotations
+
+from threadline.testing.contract.calls import CallsContract
+from threadline.testing.contract.compaction import CompactionContract
+from threadline.testing.contract.durable import DurableContract
+from threadline.testing.contract.errors import ErrorsContract
+from threadline.testing.contract.forks import ForkContract
+from threadline.testing.contract.keys import KeysContract
+from threadline.testing.contract.listing import ListingContract
+from threadline.testing.contract.log import LogContract
+from threadline.testing.contract.opening import OpeningContract
+from threadline.testing.contract.sessions import SessionsContract
+from threadline.testing.contract.view import ViewContract
+from threadline.testing.contract.workshop import Contract, OpenStore
+
+
+class StoreContract(
+    OpeningContract,
+    SessionsContract,
+    ListingContract,
+    LogContract,
+    KeysContract,
+    ViewContract,
+    CompactionContract,
+    ForkContract,
+    CallsContract,
+    ErrorsContract,
+):
+    """All that holds while a store is open."""
+
+
+__all__ = [
+    "CallsContract",
+    "CompactionContract",
+    "Contract",
+    "DurableContract",
+    "ErrorsContract",
+    "ForkContract",
+    "KeysContract",
+    "ListingContract",
+    "LogContract",
+    "OpenStore",
+    "OpeningContract",
+    "SessionsContract",
+    "StoreContract",
+    "ViewContract",
+]
