@@ -15,7 +15,7 @@ from threadline.backends.backend import NewSession, Problem, Query, Record, Ref,
 from threadline.backends.sqlite import files, sessions, transactions
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
 from threadline.backends.sqlite.log import SqliteLog
-from threadline.backends.sqlite.rows import caused, many, one, our_errors, translated
+from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
 from threadline.core.fold import State
@@ -23,6 +23,7 @@ from threadline.core.ops import Op
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
+MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
 
 
@@ -151,7 +152,7 @@ class SqliteBackend:
             answer = job.run(connection)
         except BaseException as error:
             connection = self._rolled_back(connection)
-            job.fail(caused(translated(error), error) if isinstance(error, apsw.Error) else error)
+            job.fail(_ours(error))
             if not isinstance(error, Exception):
                 raise
             return connection
@@ -220,7 +221,10 @@ class SqliteBackend:
 
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
-            return State(*transactions.head_of(connection, ref)[5:])
+            found = transactions.head_of(connection, ref)[5:]
+            if not {*map(type, found)} <= NUMBERS_AND_BYTES:
+                raise Damaged(ref.id, None, "its head row is not what it was")
+            return State._make(found)
 
     def record(self, ref: Ref) -> Record:
         with self._reading() as connection:
@@ -252,7 +256,7 @@ class SqliteBackend:
             yield connection
         except apsw.Error as error:
             raise translated(error) from error
-        except (UnicodeDecodeError, TypeError, AttributeError) as error:  # text or types that nobody wrote so
+        except MISTYPED as error:
             raise Damaged(None, None, f"a row cannot be read: {error}") from error
         finally:
             self._pool.give(connection)
@@ -287,6 +291,14 @@ class SqliteBackend:
 
 
 # -- commits -------------------------------------------------------------------------------------------
+
+
+def _ours(error: BaseException) -> BaseException:
+    if isinstance(error, apsw.Error):
+        return caused(translated(error), error)
+    if isinstance(error, MISTYPED):
+        return caused(Damaged(None, None, f"a row cannot be read: {error}"), error)
+    return error
 
 
 def _uncertain(answer: Any) -> Uncertain:

@@ -85,7 +85,7 @@ def upgrade(connection: apsw.Connection, path: str, *, memory: bool) -> None:
 def version_of(connection: apsw.Connection, path: str) -> int:
     try:
         owner, version = connection.pragma("application_id"), connection.pragma("user_version")
-        empty = not connection.execute("SELECT 1 FROM sqlite_schema").fetchone()
+        empty = not connection.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchall()
     except apsw.NotADBError as error:
         raise NotThreadline(path, "it is not a SQLite database") from error
     if owner != APPLICATION_ID:
