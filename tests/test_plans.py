@@ -1,0 +1,68 @@
+"""Queries that must use an index say so in their plans: none of them walks through a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import apsw
+import pytest
+
+from threadline.backends import sql
+
+QUERIES = sql.queries("sqlite")
+
+# Those that read everything on purpose: counting, verifying, and the handful that an index has already found.
+WHOLE = {"counts", "schema", "list_few"} | {name for name in QUERIES if name.startswith("verify_")}
+INDEXED = sorted(name for name, query in QUERIES.items() if query.startswith("SELECT") and name not in WHOLE)
+
+
+@pytest.fixture(scope="module")
+def database() -> Iterator[apsw.Connection]:
+    connection = apsw.Connection(":memory:")
+    connection.execute(sql.schema("sqlite"))
+    yield connection
+    connection.close()
+
+
+def plan(database: apsw.Connection, name: str) -> list[str]:
+    query = QUERIES[name]
+    values = dict.fromkeys(QUERY_NAMES) if ":" in query else (None,) * query.count("?")
+    return [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()]
+
+
+QUERY_NAMES = [
+    "namespace",
+    "status",
+    "waiting",
+    "before",
+    "cwd",
+    "agent",
+    "tag",
+    "prefix",
+    "prefix_end",
+    "order",
+    "at",
+    "number",
+    "limit",
+    "few",
+    "numbers",
+]
+
+
+@pytest.mark.parametrize("name", INDEXED)
+def test_a_query_finds_its_rows_by_an_index(database: apsw.Connection, name: str) -> None:
+    steps = plan(database, name)
+
+    assert steps
+    assert [step for step in steps if step.startswith("SCAN")] == []
+
+
+@pytest.mark.parametrize("name", ["list_by_updated", "list_by_created", "rows", "rows_reverse"])
+def test_a_page_comes_in_order_without_sorting(database: apsw.Connection, name: str) -> None:
+    assert [step for step in plan(database, name) if "TEMP B-TREE" in step] == []
+
+
+def test_a_scan_would_be_seen(database: apsw.Connection) -> None:
+    steps = [row[3] for row in database.execute("EXPLAIN QUERY PLAN SELECT * FROM entry WHERE at = 1").fetchall()]
+
+    assert steps[0].startswith("SCAN")
