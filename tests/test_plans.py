@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import apsw
@@ -26,8 +27,14 @@ def database() -> Iterator[apsw.Connection]:
 
 def plan(database: apsw.Connection, name: str) -> list[str]:
     query = QUERIES[name]
-    values = dict.fromkeys(QUERY_NAMES) if ":" in query else (None,) * query.count("?")
+    values = dict.fromkeys(QUERY_NAMES) if ":" in query else (None,) * _marks(query)
     return [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {query}", values).fetchall()]
+
+
+def _marks(query: str) -> int:
+    """How many values a query wants: `?1` may stand in it twice."""
+    numbered = set(re.findall(r"\?\d", query))
+    return len(numbered) or query.count("?")
 
 
 QUERY_NAMES = [

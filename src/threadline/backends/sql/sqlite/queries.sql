@@ -23,18 +23,17 @@ UPDATE head
 SET    status = ?, updated_at = ?, seal = ?
 WHERE  session = ?
 
--- row: one entry. Joined to itself, because SQLite would take log and seq from the index: if that is damaged, another
--- entry's row would pass for this one
-SELECT e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked,
-       e.digest, e.chain, e.key, e.usage, e.calls, e.body
-FROM   entry i
-CROSS JOIN entry e ON e.entry = i.entry AND e.log = i.log AND e.seq = i.seq
-WHERE  i.log = ? AND i.seq = ?
+-- row: one entry. The index only finds it, and log and seq are compared with the row itself: SQLite would take them from
+-- the index, and if that is damaged, another entry's row would pass for this one
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage, calls, body
+FROM   entry
+WHERE  entry = (SELECT entry FROM entry WHERE log = ?1 AND seq = ?2)
+AND    +log = ?1 AND +seq = ?2
 
 -- shown: how many visible entries there are up to one
 SELECT shown FROM entry WHERE log = ? AND seq = ?
 
--- rows: a page of entries
+-- rows: a page of entries, joined to itself for the same reason
 SELECT e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked,
        e.digest, e.chain, e.key, e.usage, e.calls, e.body
 FROM   entry i
@@ -73,17 +72,17 @@ INSERT INTO share (session, first, last, log, seal) VALUES (?, ?, ?, ?, ?)
 -- lineage: where a session's entries lie
 SELECT log, first, last FROM share WHERE session = ? ORDER BY first
 
--- by_id: a session by its id; joined to itself so that a damaged index leads to no other session
-SELECT s.session, s.id, s.key
-FROM   session i
-CROSS JOIN session s ON s.session = i.session AND s.namespace = i.namespace AND s.id = i.id
-WHERE  i.namespace = ? AND i.id = ?
+-- by_id: a session by its id, compared with the row itself, so that a damaged index leads to no other session
+SELECT session, id, key
+FROM   session
+WHERE  session = (SELECT session FROM session WHERE namespace = ?1 AND id = ?2)
+AND    +namespace = ?1 AND +id = ?2
 
 -- by_key: a session by its key, likewise
-SELECT s.session, s.id, s.key
-FROM   session i
-CROSS JOIN session s ON s.session = i.session AND s.namespace = i.namespace AND s.key = i.key
-WHERE  i.namespace = ? AND i.key = ?
+SELECT session, id, key
+FROM   session
+WHERE  session = (SELECT session FROM session WHERE namespace = ?1 AND key = ?2)
+AND    +namespace = ?1 AND +key = ?2
 
 -- forks: the sessions that were forked from one
 SELECT session, id, key FROM session WHERE origin = ? ORDER BY session
