@@ -26,7 +26,7 @@ MAY_USE = {
     "session": {"backends", "core", "errors", "messages", "pen"},
     "store": {"backends", "core", "errors", "messages", "pen", "session"},
     "aio": {"backends", "core", "errors", "messages", "session", "store"},
-    "__init__": {"aio", "backends", "core", "errors", "messages", "session", "store"},
+    "__init__": {"formats", "aio", "backends", "core", "errors", "messages", "session", "store"},
     "cli": {""},
     "testing": {"", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }
@@ -111,7 +111,14 @@ def test_type_checkers_see_the_same_front_door() -> None:
     (block,) = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
     seen = [alias.asname for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names]
 
-    assert sorted(filter(None, seen)) == threadline.__all__
+    assert sorted(filter(None, seen)) == sorted([*threadline.__all__, *threadline._ROOMS])
+
+
+def test_a_public_room_opens_when_it_is_first_used() -> None:
+    script = "import threadline; print(threadline.formats.FORMATS)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+
+    assert "anthropic" in done.stdout
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

@@ -9,6 +9,7 @@ from importlib import import_module
 
 TYPE_CHECKING = False  # type checkers take it for true; importing typing for it would cost 10 ms
 if TYPE_CHECKING:
+    from threadline import formats as formats
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
@@ -85,12 +86,15 @@ _HOMES = {
         "Uncertain",
     ),
 }
+_ROOMS = ("formats",)  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)
 
 
 def __getattr__(name: str) -> object:
+    if name in _ROOMS:
+        return import_module(f"threadline.{name}")
     if name not in _HOME_OF:
         raise AttributeError(f"module 'threadline' has no attribute {name!r}")
     value = globals()[name] = getattr(import_module(_HOME_OF[name]), name)
@@ -98,4 +102,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_ROOMS, "__version__"]
