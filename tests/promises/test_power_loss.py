@@ -64,7 +64,7 @@ def test_a_keyed_call_repeated_after_a_power_cut_is_stored_once(folder: Path) ->
 def test_no_thread_is_answered_before_the_commit_that_it_shares(folder: Path) -> None:
     trace = threads_appending(folder_of(folder, "live"))
     syncs, answers = (sum(type(event).__name__ == name for event in trace) for name in ("Sync", "Acknowledge"))
-    assert syncs < answers * 0.75  # or no commit was shared, and this test would show nothing
+    assert syncs < answers  # or no commit was shared, and this test would show nothing
 
     for crash in crashes(trace, scaled(200), Random(seed())):
         crash.write_to(folder_of(folder, "crashed"))
@@ -167,7 +167,7 @@ def repeated(path: Path, step: Step) -> dict[str, Any]:
 
 def threads_appending(folder: Path) -> list[Event]:
     """Threads that append to sessions of their own and to one that they share, and note what was answered."""
-    with Recorder(sync_s=0.001) as recorder, open_store(folder / "store.db", vfs=recorder.name) as store:
+    with Recorder(sync_s=0.005) as recorder, open_store(folder / "store.db", vfs=recorder.name) as store:
 
         def append_all(thread: int) -> None:
             for number in range(APPENDS):
