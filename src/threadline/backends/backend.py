@@ -34,10 +34,13 @@ class Ref(NamedTuple):
     id: str
     key: str | None
     lineage: tuple[Piece, ...]
+    tree: bytes
 
 
 class NewSession(Struct, frozen=True):
-    """A session to be made. `id`, `salt` and `at` are drawn by the store, so that a backend needs no dice."""
+    """A session to be made. `id`, `salt` and `at` are drawn by the store, so that a backend needs no dice.
+
+    `salt` is where its chain begins, and the name of its tree if it is a root; a fork has those of its origin."""
 
     namespace: str
     id: str

@@ -24,9 +24,9 @@ def find(connection: apsw.Connection, namespace: str, *, id: str | None = None, 
     return None if found is None else ref_of(connection, *found)
 
 
-def ref_of(connection: apsw.Connection, number: int, id: bytes, key: bytes | None) -> Ref:
+def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key: bytes | None) -> Ref:
     pieces = many(connection, "lineage", (number,))
-    return Ref(number, text(id), text_or_none(key), tuple(Piece(*piece) for piece in pieces))
+    return Ref(number, text(id), text_or_none(key), tuple(Piece(*piece) for piece in pieces), tree)
 
 
 def record_of(found: tuple[Any, ...]) -> Record:

@@ -134,10 +134,10 @@ def _find_or_create(connection: apsw.Connection, new: NewSession | None) -> Ref:
 def create(connection: apsw.Connection, new: NewSession) -> Ref:
     run(connection, "insert_log", (new.salt,))
     log_number = connection.last_insert_rowid()
-    number = _insert_session(connection, new, origin=None)
+    number = _insert_session(connection, new, tree=new.salt, origin=None)
     lineage = (Piece(log_number, 1, ENDLESS),)
     _insert_head(connection, number, new, lineage, (log_number, 0, 0, new.at, *start(new.salt)))
-    return Ref(number, new.id, new.key, lineage)
+    return Ref(number, new.id, new.key, lineage, new.salt)
 
 
 def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
@@ -152,17 +152,18 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
     new = msgspec.structs.replace(new, about=about)
     run(connection, "insert_log", (salt,))
     log_number = connection.last_insert_rowid()
-    number = _insert_session(connection, new, origin=origin.number)
+    number = _insert_session(connection, new, tree=origin.tree, origin=origin.number)
     shared = (Piece(piece.log, piece.first, min(piece.last, at)) for piece in origin.lineage if piece.first <= at)
     lineage = (*shared, Piece(log_number, at + 1, ENDLESS))
     opened = {"user": 2, "assistant": 1}.get(about.preview_role or "", 0)
     _insert_head(connection, number, new, lineage, (log_number, 0, opened, new.at, *state))
-    return Ref(number, new.id, new.key, lineage)
+    return Ref(number, new.id, new.key, lineage, origin.tree)
 
 
-def _insert_session(connection: apsw.Connection, new: NewSession, *, origin: int | None) -> int:
+def _insert_session(connection: apsw.Connection, new: NewSession, *, tree: bytes, origin: int | None) -> int:
     about = new.about
     row = (
+        tree,
         stored(new.namespace),
         stored(new.id),
         None if new.key is None else stored(new.key),
@@ -180,7 +181,7 @@ def _insert_session(connection: apsw.Connection, new: NewSession, *, origin: int
         raise Conflict(f"a session with {name} exists already: get it with store.get() or store.session()") from error
     number = connection.last_insert_rowid()
     for tag in about.tags:
-        run(connection, "insert_tag", (row[0], stored(tag), number))
+        run(connection, "insert_tag", (row[1], stored(tag), number))
     return number
 
 
@@ -211,7 +212,7 @@ def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
 
 
 def _about(connection: apsw.Connection, ref: Ref) -> About:
-    return about_of(_session_row(connection, ref)[5])
+    return about_of(_session_row(connection, ref)[6])
 
 
 def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
@@ -222,11 +223,11 @@ def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
 
 
 def _set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
-    namespace, id, key, created_at, origin, before = _session_row(connection, ref)
+    tree, namespace, id, key, created_at, origin, before = _session_row(connection, ref)
     cwd = None if about.cwd is None else stored(about.cwd)
     agent = None if about.agent is None else stored(about.agent)
     body = codec.encode(about)
-    mark = seal(namespace, id, key, created_at, cwd, agent, origin, body)
+    mark = seal(tree, namespace, id, key, created_at, cwd, agent, origin, body)
     run(connection, "set_about", (cwd, agent, body, mark, ref.number))
     old, new = set(about_of(before).tags), set(about.tags)
     for tag in old - new:

@@ -74,7 +74,7 @@ def _session(connection: apsw.Connection, number: int) -> Generator[Problem, Non
         yield Problem(f"#{number}", None, "the session row is missing")
         return f"#{number}"
     *columns, mark = row
-    namespace, name, about = columns[0], text(columns[1]), decode(columns[7])
+    namespace, name, about = columns[1], text(columns[2]), decode(columns[8])
     if seal(*columns) != mark:
         yield Problem(name, None, "the session row does not match its seal")
     if {(namespace, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (number,))):
@@ -92,7 +92,7 @@ def _log(connection: apsw.Connection, number: int, name: str, counts: dict[str, 
     if head_seal(number, namespace, own, *columns[:3]) != mark:
         yield Problem(name, None, "the head row does not match its seal")
     lineage = yield from _lineage(connection, number, name, own)
-    log = SqliteLog(Ref(number, name, None, lineage), partial(_select, connection))
+    log = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
     (salt,) = one(connection, "salt", (lineage[0].log,))
     base, state = lineage[-1].first - 1, State(*columns[3:])
     audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)

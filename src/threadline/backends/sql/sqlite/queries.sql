@@ -58,8 +58,8 @@ INSERT INTO log (salt) VALUES (?)
 SELECT salt FROM log WHERE log = ?
 
 -- insert_session: what is said of a new session
-INSERT INTO session (namespace, id, key, created_at, cwd, agent, origin, about, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO session (tree, namespace, id, key, created_at, cwd, agent, origin, about, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- insert_head: its hot half
 INSERT INTO head (session, namespace, log, status, opened, updated_at,
@@ -73,22 +73,22 @@ INSERT INTO share (session, first, last, log, seal) VALUES (?, ?, ?, ?, ?)
 SELECT log, first, last FROM share WHERE session = ? ORDER BY first
 
 -- by_id: a session by its id, compared with the row itself, so that a damaged index leads to no other session
-SELECT session, id, key
+SELECT session, tree, id, key
 FROM   session
 WHERE  session = (SELECT session FROM session WHERE namespace = ?1 AND id = ?2)
 AND    +namespace = ?1 AND +id = ?2
 
 -- by_key: a session by its key, likewise
-SELECT session, id, key
+SELECT session, tree, id, key
 FROM   session
 WHERE  session = (SELECT session FROM session WHERE namespace = ?1 AND key = ?2)
 AND    +namespace = ?1 AND +key = ?2
 
 -- forks: the sessions that were forked from one
-SELECT session, id, key FROM session WHERE origin = ? ORDER BY session
+SELECT session, tree, id, key FROM session WHERE origin = ? ORDER BY session
 
 -- about: what is said of a session
-SELECT namespace, id, key, created_at, origin, about FROM session WHERE session = ?
+SELECT tree, namespace, id, key, created_at, origin, about FROM session WHERE session = ?
 
 -- set_about: what is said of a session, anew
 UPDATE session SET cwd = ?, agent = ?, about = ?, seal = ? WHERE session = ?
@@ -196,7 +196,7 @@ PRAGMA integrity_check(1000)
 SELECT session FROM session UNION SELECT session FROM head ORDER BY 1
 
 -- verify_session: all that is said of a session
-SELECT namespace, id, key, created_at, cwd, agent, origin, about, seal FROM session WHERE session = ?
+SELECT tree, namespace, id, key, created_at, cwd, agent, origin, about, seal FROM session WHERE session = ?
 
 -- verify_tags: what listings find a session by
 SELECT namespace, tag FROM tag WHERE session = ?

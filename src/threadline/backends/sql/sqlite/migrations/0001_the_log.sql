@@ -21,6 +21,7 @@ CREATE TABLE log (
 
 CREATE TABLE session (
     session     INTEGER PRIMARY KEY,
+    tree        BLOB    NOT NULL,        -- the same for a root, its forks and its sub-agents, all the way down
     namespace   BLOB    NOT NULL,
     id          BLOB    NOT NULL,
     key         BLOB,
