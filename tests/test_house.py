@@ -23,10 +23,11 @@ MAY_USE = {
     "formats": {"core", "errors", "messages"},
     "backends": {"core", "errors", "messages"},
     "pen": {"formats", "core", "errors", "messages"},
-    "session": {"backends", "core", "errors", "messages", "pen"},
+    "context": {"formats", "core", "errors", "messages"},
+    "session": {"backends", "context", "core", "errors", "messages", "pen"},
     "store": {"backends", "core", "errors", "messages", "pen", "session"},
     "aio": {"backends", "core", "errors", "messages", "session", "store"},
-    "__init__": {"formats", "aio", "backends", "core", "errors", "messages", "session", "store"},
+    "__init__": {"formats", "aio", "backends", "context", "core", "errors", "messages", "session", "store"},
     "cli": {""},
     "testing": {"", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

@@ -14,10 +14,17 @@ if TYPE_CHECKING:
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
     from threadline.backends.backend import Problem as Problem
+    from threadline.context import Context as Context
+    from threadline.context import Difference as Difference
+    from threadline.context import diff_contexts as diff_contexts
+    from threadline.context import should_compact as should_compact
+    from threadline.core.compaction import SUMMARY_PROMPT as SUMMARY_PROMPT
     from threadline.core.compaction import Plan as Plan
+    from threadline.core.compaction import plan_compaction as plan_compaction
     from threadline.core.entries import Entry as Entry
     from threadline.core.reading import View as View
     from threadline.core.usage import Usage as Usage
+    from threadline.errors import BudgetTooSmall as BudgetTooSmall
     from threadline.errors import Closed as Closed
     from threadline.errors import Conflict as Conflict
     from threadline.errors import Damaged as Damaged
@@ -63,10 +70,12 @@ _HOMES = {
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.core.entries": ("Entry",),
     "threadline.core.reading": ("View",),
-    "threadline.core.compaction": ("Plan",),
+    "threadline.context": ("Context", "Difference", "diff_contexts", "should_compact"),
+    "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
     "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem",),
     "threadline.errors": (
+        "BudgetTooSmall",
         "Closed",
         "Conflict",
         "Damaged",

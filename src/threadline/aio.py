@@ -137,6 +137,7 @@ class AsyncSession:
     extend = in_session(Session.extend)
     note = in_session(Session.note)
     view = in_session(Session.view)
+    context = in_session(Session.context)
     messages = in_session(Session.messages)
     replace = in_session(Session.replace)
     originals = in_session(Session.originals)

@@ -13,6 +13,7 @@ ThreadlineError
 │   └── InvalidMessage  a message that cannot be stored exactly as it is
 ├── NotVisible          a seq that the view does not hold
 ├── NothingToCompact    no entry could be folded
+├── BudgetTooSmall      not even the newest turn fits
 ├── Damaged             stored bytes are not those that were written
 ├── NotThreadline       a file that belongs to somebody else
 ├── TooNew              a file written by a newer threadline
@@ -132,6 +133,18 @@ class NothingToCompact(ThreadlineError):
 
     def __init__(self, why: str) -> None:
         super().__init__(f"nothing to compact: {why}")
+
+
+class BudgetTooSmall(ThreadlineError):
+    """Not even the newest turn fits, its tool results shortened. `needed` is the smallest budget that would do."""
+
+    def __init__(self, needed: int, given: int) -> None:
+        super().__init__(
+            f"the newest turn needs {needed} tokens, its tool results shortened, and max_tokens is {given}: "
+            f"give max_tokens={needed} or more, or compact() what the turn holds"
+        )
+        self.needed = needed
+        self.given = given
 
 
 class Damaged(ThreadlineError):

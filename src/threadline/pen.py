@@ -12,6 +12,7 @@ from threadline.core.calls import OpenCall
 from threadline.core.compaction import Plan, check_bounds
 from threadline.core.digest import identity
 from threadline.core.entries import STRUCTURAL, Draft, data_draft, message_draft, micros, stored
+from threadline.core.legal import missing_result
 from threadline.core.ops import Append, Clear, Compact, Expand, Repair, Replace, Rewind, StartCall
 from threadline.errors import InvalidArgument, InvalidMessage
 from threadline.messages import Message, Text
@@ -27,6 +28,11 @@ class Pen:
     ) -> None:
         self._clock = clock
         self._count = count_tokens or tokens.estimate
+
+    @property
+    def estimates(self) -> bool:
+        """Whether tokens are estimated, not counted by the caller's own function."""
+        return self._count is tokens.estimate
 
     def now(self) -> int:
         return time_ns() // 1_000 if self._clock is None else time_of(self._clock())
@@ -87,7 +93,7 @@ class Pen:
         run = (plan.since, plan.upto) if plan else (since, upto, keep_turns)
         return Compact(
             summary=summary,
-            tokens=self._tokens(Message("user", (Text(summary),))),
+            tokens=self.tokens(Message("user", (Text(summary),))),
             since=since,
             upto=upto,
             keep_turns=keep_turns,
@@ -121,9 +127,8 @@ class Pen:
         call = self._call("repair", key, at, reason)
 
         def answer(open_call: OpenCall) -> Draft:
-            known = "it had started, so its effects are uncertain" if open_call.started else "no start was recorded"
-            message = Message.tool(open_call.id, f"Error: {reason} ({known}).", error=True, meta={"repair": reason})
-            return message_draft(message, call["at"], self._tokens(message), call["key"])
+            message = missing_result(open_call.id, reason, open_call.started > 0)
+            return message_draft(message, call["at"], self.tokens(message), call["key"])
 
         return Repair(answer=answer, **call)
 
@@ -145,11 +150,12 @@ class Pen:
                 message = as_message(message, format, place)
             codec.check_message(message, place)
             spent = None if usage is None else _checked_usage(usage)
-            drafts.append(message_draft(message, at, self._tokens(message), key, spent))
+            drafts.append(message_draft(message, at, self.tokens(message), key, spent))
             usage = None  # the usage of a call is counted once, on its first entry
         return tuple(drafts)
 
-    def _tokens(self, message: Message) -> int:
+    def tokens(self, message: Message) -> int:
+        """How many tokens a message takes, by the caller's count or by our estimate."""
         tokens = self._count(message)
         if type(tokens) is not int or tokens < 0:
             raise InvalidArgument(f"count_tokens gives a number of tokens from 0 on, not {tokens!r}")

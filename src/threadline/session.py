@@ -20,15 +20,17 @@ from threadline.core.calls import walk
 from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
 from threadline.core.entries import Entry, calls_and_results, moment
-from threadline.core.fold import nodes
+from threadline.core.fold import nodes, state_at
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
 from threadline.core.view import Log, spans_at, stored_spans
+from threadline.core.window import FRONT, Front, Source, Tail, read_source
 from threadline.errors import InvalidArgument, KeyReused, NotFound
 from threadline.messages import Message, ToolCall
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
 if TYPE_CHECKING:
+    from threadline.context import Context, Wish
     from threadline.store import Store
 
 Summary = str | Callable[[list[Message]], str]
@@ -75,6 +77,7 @@ class Session:
         self._pen: Pen = store._pen
         self._ref = ref  # None until it is made
         self._new = new  # what it is made from
+        self._front: tuple[int, Front | None] = (-1, None)  # what the front of its view told, and of which view
 
     def __repr__(self) -> str:
         return f"<Session {self.key or self.id!r}{'' if self._ref else ' (not made yet)'}>"
@@ -169,6 +172,27 @@ class Session:
     def messages(self, at: int | None = None) -> list[Message]:
         """The messages of the view: `view(at).messages`."""
         return self.view(at).messages
+
+    def context(
+        self,
+        *,
+        max_tokens: int | None = None,
+        max_messages: int | None = None,
+        format: str = "threadline",
+        timestamps: bool = False,
+        keep_outputs: int | None = None,
+        at: int | None = None,
+    ) -> Context:
+        """The view fitted to a model: always legal for the provider of `format`, whatever the log holds.
+
+        Never above `max_tokens` or `max_messages`: whole turns are dropped from the front, a quarter of the budget at
+        a time, so that the provider's prompt cache holds in between. The newest turn always stays; if it alone is too
+        big, its largest tool results are shortened, and if that does not do, BudgetTooSmall is raised.
+        `keep_outputs`: older large tool results only as previews. `timestamps`: user turns tell their time."""
+        from threadline.context import Wish, build  # with all formats: who only appends need not wait for it
+
+        wish = Wish(max_tokens, max_messages, format, timestamps, keep_outputs)
+        return build(self._source(wish, at), wish, self._pen.tokens)
 
     def compact(
         self,
@@ -410,6 +434,26 @@ class Session:
         ref = self._found()
         found = range(0) if ref is None else self._backend.keyed(ref, key_bytes(key) or b"")
         return self.entry(found[0]) if found else None
+
+    def _source(self, wish: Wish, at: int | None) -> Source:
+        """What a context is made of. The front of a long view is read once: it stays while the view has that shape."""
+        ref = self._found()
+        if ref is None:
+            return Source(Tail((), whole=True), system=None if self._new is None else self._new.about.system)
+        record, log = self._backend.record(ref), self._backend.log(ref)
+        state = record.state if at is None else state_at(log, self._head_or(at), b"")
+        view, known = self._front
+        source = read_source(
+            log,
+            ref.id,
+            state,
+            wish.limits(self._pen.estimates),
+            system=record.about.system,
+            front=known if view == state.view else None,
+        )
+        if state.messages > FRONT:
+            self._front = (state.view, source.front)
+        return source
 
     def _compacted(self, key: str) -> Entry | None:
         """The compaction that a call of that key made. A function has no content to compare: its kind must do."""

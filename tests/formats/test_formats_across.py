@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from typing import Any
 
 import pytest
@@ -365,21 +364,3 @@ def test_blocks_that_are_nested_too_deep_are_refused() -> None:
 
     with pytest.raises(InvalidMessage, match="nested too deep"):
         formats.read([{"role": "user", "content": [deep]}], "anthropic")
-
-
-# -- speed ---------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("target", PROVIDERS)
-def test_writing_takes_up_to_15_us_per_message(target: str) -> None:
-    conversation = []
-    for n in range(100):
-        conversation += round_of(ToolCall(f"call_{n}", "read_file", {"path": f"src/{n}.py", "lines": [1, 2]}))
-        conversation.append(Message.assistant("It says so."))
-    fastest = 1.0
-    for _ in range(10):
-        began = time.perf_counter()
-        formats.write(conversation, target)
-        fastest = min(fastest, time.perf_counter() - began)
-
-    assert fastest / len(conversation) < 15e-6

@@ -4,11 +4,14 @@ A run is never cut between a call and its result, and a call that still waits fo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from bisect import bisect_left
+from collections.abc import Collection, Iterator, Sequence
+from itertools import pairwise
 
 from msgspec import Struct
 
-from threadline.core.entries import USER, calls_and_results, content
+from threadline.core.entries import OTHER, USER, Entry, calls_and_results, content, voice_of
+from threadline.core.reading import View
 from threadline.core.view import Log, Spans
 from threadline.errors import InvalidArgument, NothingToCompact, NotVisible
 from threadline.messages import Message, ToolCall
@@ -30,6 +33,70 @@ class Seen(Struct, frozen=True):
     voice: int
     tokens: int
     message: Message
+
+
+SUMMARY_PROMPT = """\
+Write a summary that will stand in the place of the conversation above. Whoever goes on from here sees your summary \
+and the latest turns, nothing else: what you leave out is forgotten.
+
+Keep, in this order, and only where there is something to say:
+1. Goal: what the user wants in the end, and every wish and limit they named, in their own words where words matter.
+2. State: what is done, what is true now, and what was being worked on at the very end.
+3. Facts: names, paths, commands, identifiers, numbers, versions and error messages, exactly as they were.
+4. Decisions: what was chosen and why, and what was tried and failed, so that nobody tries it again.
+5. Open: questions without an answer, promises, and the next steps.
+
+Do not answer or continue the conversation, do not call tools, do not invent, do not praise. Be brief, but rather keep \
+a detail too many than lose one that is needed."""
+
+
+def plan_compaction(view: View, *, target_tokens: int, keep_turns: int = 4, keep: Collection[int] = ()) -> Plan:
+    """Which run of the view to fold so that what stays has at most `target_tokens`, the summary itself not counted.
+
+    The run begins and ends at turns, leaves the last `keep_turns` user turns and the entries `keep` alone, and is the
+    first one that does; the largest there is where none does. Pass it to `Session.compact`, which folds exactly this.
+    Raises NothingToCompact where the view is small enough or no run may be folded, NotVisible for a seq to keep that is
+    not in the view."""
+    check_bounds(None, keep_turns, None, None)
+    if type(target_tokens) is not int or target_tokens < 0:
+        raise InvalidArgument(f"target_tokens is a number of tokens from 0 on, not {target_tokens!r}")
+    entries = [Seen(e.seq, _voice(e), e.tokens, e.message) for e in view.entries if e.message is not None]
+    kept = {_index(entries, seq) for seq in keep}
+    excess = sum(entry.tokens for entry in entries) - target_tokens
+    if excess <= 0:
+        raise NothingToCompact(f"the view has {excess + target_tokens} tokens, which is within the target")
+    runs = [_run(entries, *stretch, excess) for stretch in _stretches(_end(entries, None, keep_turns), kept)]
+    first, stop = next(
+        (run for run in runs if _size(entries, *run) >= excess),
+        max(runs, key=lambda run: _size(entries, *run), default=(0, 0)),
+    )
+    if first == stop:
+        raise NothingToCompact("all of it is to be kept, or waits for results: keep fewer turns")
+    run = entries[first:stop]
+    return Plan(run[0].seq, run[-1].seq, tuple(e.message for e in run), _size(entries, first, stop))
+
+
+def _voice(entry: Entry) -> int:
+    return voice_of(entry.message) if entry.kind == "message" and entry.message is not None else OTHER
+
+
+def _stretches(end: int, kept: Collection[int]) -> Iterator[tuple[int, int]]:
+    """What lies between the entries to keep."""
+    edges = [-1, *sorted(at for at in kept if at < end), end]
+    for before, behind in pairwise(edges):
+        if before + 1 < behind:
+            yield before + 1, behind
+
+
+def _run(entries: Sequence[Seen], start: int, end: int, excess: int) -> tuple[int, int]:
+    """The shortest run from the start of a stretch to a turn that folds so many tokens; the longest if none does."""
+    stops = [*(at for at in range(start + 1, end) if entries[at].voice == USER), end]
+    enough = bisect_left(stops, excess, key=lambda stop: _size(entries, *_foldable(entries, start, stop)))
+    return _foldable(entries, start, stops[min(enough, len(stops) - 1)])
+
+
+def _size(entries: Sequence[Seen], first: int, stop: int) -> int:
+    return sum(entry.tokens for entry in entries[first:stop])
 
 
 def seen(log: Log, spans: Spans) -> list[Seen]:

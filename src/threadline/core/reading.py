@@ -60,7 +60,7 @@ def _all(log: Log, spans: Spans) -> tuple[list[Row], list[int]]:
     damaged: list[int] = []
     for first, last in spans:
         found = list(log.rows(first, last, shown=True))
-        if not _complete(log, found, first, last):
+        if not complete(log, found, first, last):
             damaged += missing(log, first, last)
         rows += found
     return rows, damaged
@@ -75,7 +75,7 @@ def _last(log: Log, spans: Spans, last: int) -> tuple[list[Row], list[int]]:
         found = list(islice(log.rows(low, high, shown=True, reverse=True, page=_page(last)), last - len(rows)))
         floor = found[-1].seq if len(rows) + len(found) == last else low
         found.reverse()
-        if not _complete(log, found, floor, high):
+        if not complete(log, found, floor, high):
             damaged += missing(log, floor, high)
         rows = found + rows
     return rows, damaged
@@ -86,7 +86,7 @@ def _page(last: int) -> int:
     return max(16, min(256, last + last // 16))
 
 
-def _complete(log: Log, rows: Sequence[Row], first: int, last: int) -> bool:
+def complete(log: Log, rows: Sequence[Row], first: int, last: int) -> bool:
     """Whether these are all visible entries of `first..last`: they are counted in `shown` without a gap."""
     try:
         before = log.row(first - 1).shown if first > 1 else 0

@@ -242,6 +242,22 @@ def _source(part: Media) -> Dict | None:
     return None
 
 
+def in_turn(dicts: list[Dict]) -> list[Dict]:
+    """The same with user and assistant taking turns: neighbours of one role become one message."""
+    out: list[Dict] = []
+    for given in dicts:
+        if out and out[-1]["role"] == given["role"]:
+            out[-1] = {**out[-1], "content": _as_blocks(out[-1]) + _as_blocks(given)}
+        else:
+            out.append(given)
+    return out
+
+
+def _as_blocks(given: Dict) -> list[Dict]:
+    content = given["content"]
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content)
+
+
 def _place_systems(dicts: list[Dict]) -> None:
     """A system message stands between a user's and an assistant's message, or is a user's."""
     for at, given in enumerate(dicts):
@@ -282,7 +298,7 @@ def problems(dicts: Sequence[Any]) -> list[str]:
         found += [f"{place}.content[{i}] {what}" for i, block in enumerate(blocks) for what in _flaws(block)]
         found += _problems_of_thinking(blocks, place) if given.get("role") == "assistant" else ()
         found += _problems_of_round(dicts, at, blocks, known, place)
-    return found
+    return found + _problems_of_end(dicts)
 
 
 def _blocks(content: Any) -> list[Any] | None:
@@ -355,6 +371,14 @@ def _problems_of_thinking(blocks: list[Any], place: str) -> list[str]:
     if "tool_use" in kinds and any(kind in _THINKING for kind in kinds[kinds.index("tool_use") :]):
         said.append(f"{place}: thinking must come before the tool_use that it led to")
     return said
+
+
+def _problems_of_end(dicts: Sequence[Any]) -> list[str]:
+    """The assistant goes on where its last message ends, and not behind a blank."""
+    last = _blocks_at(dicts, len(dicts) - 1)[-1:] if dicts and isinstance(dicts[-1], dict) else []
+    said = last[0].get("text") if last and isinstance(last[0], dict) and dicts[-1].get("role") == "assistant" else None
+    ends = isinstance(said, str) and said != said.rstrip()
+    return [f"messages[{len(dicts) - 1}]: the last message is the assistant's and ends with a blank"] if ends else []
 
 
 def _problems_of_round(dicts: Sequence[Any], at: int, blocks: list[Any], known: set[str], place: str) -> list[str]:

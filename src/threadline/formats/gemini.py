@@ -196,6 +196,50 @@ def write(messages: Sequence[Message], names: Names) -> list[Dict]:
     return out
 
 
+def in_turn(dicts: list[Dict]) -> list[Dict]:
+    """The same with user and model taking turns, and every step signed where the model signs its steps.
+
+    Neighbours of one role become one content, unless that would mix the results of two turns."""
+    out: list[Dict] = []
+    for given in dicts:
+        if out and _role(out[-1]) == _role(given) and not _split_round(_camels(out[-1]), _camels(given)):
+            out[-1] = {**out[-1], "parts": [*out[-1]["parts"], *given["parts"]]}
+        else:
+            out.append(given)
+    return _signed(out)
+
+
+def _role(given: Dict) -> str:
+    return "model" if given.get("role") == "model" else "user"
+
+
+def _camels(given: Dict) -> list[Dict]:
+    return [_camel_part(part, "part") for part in given["parts"]]
+
+
+def _signed(dicts: list[Dict]) -> list[Dict]:
+    """The first call of each content with a signature, where there are signatures: its own may stand elsewhere."""
+    firsts = [(at, _first_call(given)) for at, given in enumerate(dicts) if _role(given) == "model"]
+    calls = [(at, nth) for at, nth in firsts if nth is not None]
+    if not any(_is_signed(part) for at, _ in calls for part in dicts[at]["parts"]):
+        return dicts
+    for at, nth in calls:
+        parts = dicts[at]["parts"]
+        if not _is_signed(parts[nth]):
+            signed = {**parts[nth], "thoughtSignature": FOREIGN_SIGNATURE}
+            dicts[at] = {**dicts[at], "parts": [*parts[:nth], signed, *parts[nth + 1 :]]}
+    return dicts
+
+
+def _first_call(given: Dict) -> int | None:
+    calls = (nth for nth, part in enumerate(given["parts"]) if "functionCall" in part or "function_call" in part)
+    return next(calls, None)
+
+
+def _is_signed(part: Dict) -> bool:
+    return "thoughtSignature" in part or "thought_signature" in part
+
+
 def _merged(messages: Sequence[Message]) -> list[Message]:
     """Calls come right behind a user's turn: those of other providers join what the assistant said just before.
 
@@ -349,10 +393,15 @@ def _plain_media(part: Media) -> Dict:
     named = {} if part.name is None else {"displayName": part.name}
     if part.data is not None and part.mime:
         return {"inlineData": {"mimeType": part.mime, "data": attachments.encoded(part.data), **named}}
-    if part.uri is not None and not part.uri.startswith("data:"):
+    if part.uri is not None and (owned(part, NAME) or _is_elsewhere(part.uri)):
         typed = {"mimeType": part.mime} if part.mime and not part.mime.endswith("/*") else {}
         return {"fileData": {**typed, "fileUri": part.uri, **named}}
     return {"text": attachments.breadcrumb(part)}
+
+
+def _is_elsewhere(uri: str) -> bool:
+    """Whether an address is one that others can open: not a path, not the data itself."""
+    return "://" in uri and not uri.startswith("file:")
 
 
 # -- the provider's rules ------------------------------------------------------------------------------

@@ -198,6 +198,11 @@ def write(messages: Sequence[Message], names: Names) -> list[Dict]:
     return [written for message in settled(messages) for written in _dicts(message, writing)]
 
 
+def in_turn(dicts: list[Dict]) -> list[Dict]:
+    """Nothing to do: neighbours of one role may stand apart."""
+    return dicts
+
+
 def _dicts(message: Message, writing: _Writing) -> list[Dict]:
     for part in message.parts:
         if type(part) is ToolCall:

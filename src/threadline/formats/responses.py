@@ -224,6 +224,11 @@ def _of_its_kind(part: Part, kinds: Kinds) -> bool:
     return True
 
 
+def in_turn(dicts: list[Dict]) -> list[Dict]:
+    """Nothing to do: items need no turns."""
+    return dicts
+
+
 def _dicts(message: Message, names: Names, kinds: Kinds) -> list[Dict]:
     for part in message.parts:
         if type(part) is ToolCall:

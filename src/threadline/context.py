@@ -1,0 +1,296 @@
+"""A context is the view fitted to a model: legal for its provider, within its budget, and kind to its prompt cache.
+
+All of it is a pure function of the entries that were read: nothing here touches the log."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from threadline.core import codec
+from threadline.core.entries import USER, Entry, voice_of
+from threadline.core.legal import Mended, Said, mend
+from threadline.core.usage import Usage, usage_of
+from threadline.core.window import EXACT, Limits, Source, kept, starts_within, step_of, turn_starts
+from threadline.errors import BudgetTooSmall, InvalidArgument
+from threadline.formats import FORMATS, fitting
+from threadline.formats.attachments import breadcrumb
+from threadline.messages import Media, Message, Part, Text, ToolResult
+
+LARGE_CHARS = 1_000  # a result up to this size is never made smaller by keep_outputs
+PREVIEW_CHARS = 400
+CAPS = (*(2**n for n in range(17, 7, -1)), 0)  # characters per result, tried in turn when a turn is too big
+
+
+class Context(Struct, frozen=True):
+    """What to send to the model. `messages` are the provider's dicts, or Message values for format "threadline".
+
+    `system` is never among them. `seqs` are the entries that the messages came from; `dropped` counts the visible ones
+    that were left out; `repairs` says what had to be mended."""
+
+    messages: list[Any]
+    system: str | None
+    tokens: int
+    seqs: tuple[int, ...]
+    dropped: int
+    head: int
+    repairs: list[str]
+    format: str = "threadline"
+
+    @property
+    def start(self) -> int:
+        """The first entry that the messages came from; 0 where there is none."""
+        return self.seqs[0] if self.seqs else 0
+
+    def fingerprint(self, n: int | None = None) -> str:
+        """A digest of the first `n` messages as sent, or of all.
+
+        `b.fingerprint(len(a.messages)) == a.fingerprint()` says that `a` is a prefix of `b`, so the cache holds."""
+        digest = sha256()
+        for message in self.messages[: len(self.messages) if n is None else n]:
+            body = codec.encode(message)
+            digest.update(b"%d:" % len(body) + body)
+        return digest.hexdigest()
+
+
+class Difference(Struct, frozen=True):
+    """Where two contexts part. `index` is the first message that differs; None where the system prompt already does.
+
+    `before` and `after` are what stands there; None for a message that is not there any more."""
+
+    index: int | None
+    before: Any
+    after: Any
+
+    def __str__(self) -> str:
+        if self.index is None:
+            return "the system prompt differs"
+        return f"message {self.index} {'is gone' if self.after is None else 'differs'}"
+
+
+def diff_contexts(a: Context, b: Context) -> Difference | None:
+    """The first difference on the way from `a` to `b`; None if `b` only goes on where `a` ended, so the cache holds."""
+    if a.system != b.system:
+        return Difference(None, a.system, b.system)
+    for index, before in enumerate(a.messages):
+        after = b.messages[index] if index < len(b.messages) else None
+        if after is None or codec.encode(before) != codec.encode(after):
+            return Difference(index, before, after)
+    return None
+
+
+def should_compact(usage: Usage | Mapping[str, Any] | None, context_window: int, threshold: float = 0.8) -> bool:
+    """Whether the last prompt, cached tokens included, filled that share of the context window.
+
+    `usage` is ours or the provider's own; without one, or with a threshold of 0, never."""
+    if usage is None or context_window <= 0 or threshold <= 0:
+        return False
+    return usage_of(usage).prompt >= context_window * threshold
+
+
+class Wish(Struct, frozen=True):
+    """What a caller asks of a context. Raises InvalidArgument for what cannot be."""
+
+    max_tokens: int | None = None
+    max_messages: int | None = None
+    format: str = "threadline"
+    timestamps: bool = False
+    keep_outputs: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.format not in FORMATS:
+            raise InvalidArgument(f"unknown format {self.format!r}: use one of {', '.join(FORMATS)}")
+        for name, least in (("max_tokens", 1), ("max_messages", 1), ("keep_outputs", 0)):
+            value = getattr(self, name)
+            if value is not None and (type(value) is not int or value < least):
+                raise InvalidArgument(f"{name} is a number from {least} on, or None for no limit, not {value!r}")
+
+    def limits(self, calibrated: bool = True) -> Limits:
+        return Limits(self.max_tokens, self.max_messages, calibrated)
+
+
+def build(source: Source, wish: Wish, count: Callable[[Message], int]) -> Context:
+    """The context. Raises BudgetTooSmall where even the newest turn does not fit, its results shortened."""
+    return _Building(source, wish, count).context()
+
+
+class _Building:
+    """One context in the making: the turns that may go in, and what they cost."""
+
+    def __init__(self, source: Source, wish: Wish, count: Callable[[Message], int]) -> None:
+        self._source = source
+        self._wish = wish
+        self._count = count
+        systems = {entry.seq for entry in source.front.systems}
+        self._entries = [e for e in source.tail.entries if e.message is not None and e.seq not in systems]
+        self._budget = wish.limits().estimated(source.front)
+
+    def context(self) -> Context:
+        entries, mended = self._fitted()
+        said, repairs = mended
+        messages, words = self._written(said)
+        seqs = _seqs(entries, said)
+        return Context(
+            messages,
+            _joined(self._source),
+            self._scaled(self._size(mended.said, entries)),
+            seqs,
+            self._source.messages - len(seqs),
+            self._source.head,
+            [*(f"entry {seq}: damaged, left out" for seq in self._source.tail.damaged), *repairs, *words],
+            self._wish.format,
+        )
+
+    def _written(self, said: Sequence[Said]) -> tuple[list[Any], list[str]]:
+        if self._wish.format == "threadline":
+            return [each.message for each in said], []
+        return fitting.written(said, self._wish.format)
+
+    def _fitted(self) -> tuple[list[Entry], Mended]:
+        """The longest run of turns that fits, from one of the places where the window may begin."""
+        limit = self._budget
+        tokens = kept(self._source.tokens, limit)
+        messages = kept(self._source.messages, self._wish.max_messages)
+        starts = turn_starts(self._entries, self._source.tail.whole)
+        while True:
+            start = next(iter(starts_within(self._entries, starts, tokens, messages)), 0)
+            entries = self._entries[start:]
+            mended = self._mended(entries)
+            if limit is None or self._size(mended.said, entries) <= limit:
+                return entries, mended
+            if start == (starts[-1] if starts else 0):
+                return self._shortened(entries, limit)
+            tokens -= step_of(limit)
+
+    def _shortened(self, entries: list[Entry], limit: int) -> tuple[list[Entry], Mended]:
+        """The newest turn with its largest results cut, no more than needed; `CAPS` makes that hold for a while."""
+        size = 0
+        for cap in CAPS:
+            mended = self._mended(entries, cap)
+            size = self._size(mended.said, entries)
+            if size <= limit:
+                return entries, mended
+        raise BudgetTooSmall(self._scaled(size), self._wish.max_tokens or 0)
+
+    def _mended(self, entries: Sequence[Entry], cap: int | None = None) -> Mended:
+        said = [Said(entry.seq, entry.message) for entry in entries if entry.message is not None]
+        if self._wish.keep_outputs is not None:
+            said = _previewed(said, self._wish.keep_outputs)
+        if cap is not None:
+            said = [_capped(each, cap) for each in said]
+        said = [_sanitised(each) for each in said]
+        if self._wish.timestamps:
+            said = [_stamped(each, entry) for each, entry in zip(said, entries, strict=True)]
+        mended = mend(said, self._source.started)
+        if self._wish.format == "threadline":
+            return mended
+        fitted = fitting.fit(mended.said, self._wish.format)
+        return Mended(fitted.said, [*mended.repairs, *fitted.repairs])
+
+    def _size(self, said: Sequence[Said], entries: Sequence[Entry]) -> int:
+        """The tokens of what is sent: as counted at append where it is the entry's own message, else counted now."""
+        known = {id(entry.message): entry.tokens for entry in entries}
+        return sum(known[id(m)] if id(m) in known else self._count(m) for _, m in said)
+
+    def _scaled(self, size: int) -> int:
+        return -(-size * self._source.front.scale // EXACT)
+
+
+def _seqs(entries: Sequence[Entry], said: Sequence[Said]) -> tuple[int, ...]:
+    sent = {each.seq for each in said}
+    return tuple(entry.seq for entry in entries if entry.seq in sent)
+
+
+def _joined(source: Source) -> str | None:
+    """The system prompt: the session's own, then the system messages that the view opens with."""
+    opening = (entry.message.text for entry in source.front.systems if entry.message is not None)
+    return "\n\n".join(filter(None, (source.system, *opening))) or None
+
+
+# -- what changes on the way out -----------------------------------------------------------------------
+
+_STAMP = re.compile(r"\A\s*\[(?:Message Time: [^\]\n]*|\d{4}-\d\d-\d\d \d\d:\d\d UTC)\]\s*")
+_CRUMB = re.compile(r"^[ \t]*\[(?:image|audio|video|file): [^\]\n]*\][ \t]*(?:\n|\Z)", re.MULTILINE)
+
+
+def _sanitised(each: Said) -> Said:
+    """An assistant's text without stamps and breadcrumbs that it copied: it would go on writing them."""
+    message = each.message
+    if message.role != "assistant" or not any(type(part) is Text and "[" in part.text for part in message.parts):
+        return each
+    parts = tuple(_without_artefacts(part) if type(part) is Text else part for part in message.parts)
+    return each if parts == message.parts else Said(each.seq, replace(message, parts=parts))
+
+
+def _without_artefacts(part: Text) -> Text:
+    text = _CRUMB.sub("", _STAMP.sub("", part.text))
+    return part if text == part.text else replace(part, text=text)
+
+
+def _stamped(each: Said, entry: Entry) -> Said:
+    """A user's turn with its time; an assistant's would teach the model to write one."""
+    seq, message = each
+    if entry.kind != "message" or voice_of(message) != USER:
+        return each
+    stamp = f"[{entry.at:%Y-%m-%d %H:%M} UTC]"
+    at = next((n for n, part in enumerate(message.parts) if type(part) is Text), None)
+    if at is None:
+        return Said(seq, replace(message, parts=(Text(stamp), *message.parts)))
+    first = message.parts[at]
+    assert type(first) is Text
+    stamped = replace(first, text=f"{stamp}\n{first.text}")
+    return Said(seq, replace(message, parts=(*message.parts[:at], stamped, *message.parts[at + 1 :])))
+
+
+def _previewed(said: list[Said], keep: int) -> list[Said]:
+    """Large results as previews, but for the last `keep` of all results; those become previews a few at a time."""
+    total = sum(len(each.message.results) for each in said)
+    step = max(2, -(-keep // 4)) if keep else 1
+    old = max(0, total - keep) // step * step
+    out = []
+    for each in said:
+        results = len(each.message.results)
+        out.append(_capped(each, PREVIEW_CHARS, LARGE_CHARS, first=old) if results and old > 0 else each)
+        old -= results
+    return out
+
+
+def _capped(each: Said, cap: int, large: int | None = None, first: int | None = None) -> Said:
+    """A message whose results, or the first so many of them, are cut to `cap` characters if they are large."""
+    seq, message = each
+    left = len(message.parts) if first is None else first
+    parts: list[Part] = []
+    for part in message.parts:
+        if type(part) is ToolResult and left > 0:
+            left -= 1
+            part = _cut(part, cap, cap if large is None else large, seq)
+        parts.append(part)
+    return each if tuple(parts) == message.parts else Said(seq, replace(message, parts=tuple(parts)))
+
+
+def _cut(result: ToolResult, cap: int, large: int, seq: int) -> ToolResult:
+    """A result cut to its beginning and its end, with a word in between that says where all of it is."""
+    output = result.output
+    text = output if isinstance(output, str) else "\n".join(filter(None, map(_readable, output)))
+    marker = f"[{len(text) - cap:,} of {len(text):,} characters left out here; entry {seq} has them all]"
+    if len(text) <= max(large, cap + len(marker)):
+        return result
+    end = cap // 4
+    shown = f"{text[: cap - end]}\n{marker}\n{text[len(text) - end :]}" if cap else marker
+    return replace(result, output=shown)
+
+
+def _readable(part: Part) -> str:
+    match part:
+        case Text(text):
+            return text
+        case Media():
+            return breadcrumb(part)
+        case ToolResult(_, output):
+            return output if isinstance(output, str) else "\n".join(filter(None, map(_readable, output)))
+    return ""

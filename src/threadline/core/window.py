@@ -1,0 +1,263 @@
+"""The window: from which entry on a context tells the conversation.
+
+A budget is met by dropping whole turns from the front. The window moves in steps of a quarter of the budget, so that
+for many turns each context begins with the same messages as the one before, and the provider's prompt cache holds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct
+
+from threadline.core.calls import walk
+from threadline.core.entries import USER, Entry, Row
+from threadline.core.fold import State, nodes
+from threadline.core.reading import complete, missing, starts_turn
+from threadline.core.usage import usage_of
+from threadline.core.view import Log, Spans, spans_at
+from threadline.errors import Damaged, InvalidArgument
+
+FRONT = 64  # entries at the front of a view: they tell the system's words, and how the provider counts
+PAGE = 128
+
+EXACT = 8  # eighths
+TELLING = 400  # estimated tokens between requests that are enough to compare with
+
+
+class Tail(Struct, frozen=True):
+    """The last entries of a view; `whole` if they are all of it."""
+
+    entries: tuple[Entry, ...]
+    whole: bool
+    damaged: tuple[int, ...] = ()
+
+
+class Front(Struct, frozen=True):
+    """What the front of a view tells: the system messages that it opens with, and how the provider counts."""
+
+    systems: tuple[Entry, ...] = ()
+    scale: int = EXACT
+
+    @property
+    def tokens(self) -> int:
+        return sum(entry.tokens for entry in self.systems)
+
+
+class Source(Struct, frozen=True):
+    """What a context is made of. `messages` and `tokens` count the whole view but for the system messages that it
+    opens with; `started` are the open calls, as entry and id, whose tools are known to have begun."""
+
+    tail: Tail
+    front: Front = Front()
+    system: str | None = None
+    head: int = 0
+    messages: int = 0
+    tokens: int = 0
+    started: frozenset[tuple[int, str]] = frozenset()
+
+
+class Limits(Struct, frozen=True):
+    """The budget of a context; `calibrated` where tokens are estimated and the provider's own counts say how well."""
+
+    tokens: int | None = None
+    messages: int | None = None
+    calibrated: bool = True
+
+    def estimated(self, front: Front) -> int | None:
+        """The budget in tokens as we estimate them."""
+        return None if self.tokens is None else self.tokens * EXACT // front.scale
+
+
+# -- reading -------------------------------------------------------------------------------------------
+
+
+def read_source(
+    log: Log, session: str, state: State, limits: Limits, *, system: str | None, front: Front | None = None
+) -> Source:
+    """All that a context within the limits needs, read once; `front` if it is known from an earlier reading."""
+    spans = spans_at(log, state.head)
+    if state.messages <= FRONT:
+        tail = read_tail(log, spans, session)
+        front = front_of(tail.entries, limits)
+    else:
+        front = front or front_of(read_front(log, spans, session), limits)
+        tail = read_tail(log, spans, session, *_rooms(state, limits, front))
+    return Source(
+        tail,
+        front,
+        system,
+        state.head,
+        state.messages - len(front.systems),
+        state.tokens - front.tokens,
+        _started(log, state),
+    )
+
+
+def _rooms(state: State, limits: Limits, front: Front) -> tuple[int | None, int | None]:
+    """How far back to read: what the limits leave of the view, the system's opening words aside."""
+    tokens, messages = limits.estimated(front), limits.messages
+    return (
+        None if tokens is None else kept(state.tokens - front.tokens, tokens) + front.tokens,
+        None if messages is None else kept(state.messages - len(front.systems), messages) + len(front.systems),
+    )
+
+
+def _started(log: Log, state: State) -> frozenset[tuple[int, str]]:
+    if not state.open:
+        return frozenset()
+    return frozenset((call.seq, call.id) for call in walk(state.open, nodes(log)) if call.started)
+
+
+def read_tail(log: Log, spans: Spans, session: str, tokens: int | None = None, messages: int | None = None) -> Tail:
+    """The entries from the end back to where the budget is spent, at least a whole turn, and one before.
+
+    Costs what it returns, however long the log is."""
+    rows: list[Row] = []
+    damaged: list[int] = []
+    reader = _Reader(tokens, messages)
+    for low, high in reversed(spans):
+        if reader.done:
+            break
+        found = reader.take(log.rows(low, high, shown=True, reverse=True, page=_page(messages)))
+        floor = found[-1].seq if reader.done else low
+        found.reverse()
+        if not complete(log, found, floor, high):
+            damaged += missing(log, floor, high)
+        rows = found + rows
+    entries: list[Entry] = []
+    for row in rows:
+        try:
+            entries.append(row.entry(session))
+        except Damaged:
+            damaged.append(row.seq)
+    return Tail(tuple(entries), not reader.done, tuple(sorted(damaged)))
+
+
+def _page(messages: int | None) -> int:
+    return PAGE if messages is None else max(16, min(256, messages + messages // 8))
+
+
+class _Reader:
+    """Counts what it takes, backwards, and is done one entry behind the first whole turn that spends the budget."""
+
+    def __init__(self, tokens: int | None, messages: int | None) -> None:
+        self._tokens = tokens
+        self._messages = messages
+        self._turned = False
+        self.done = False
+
+    def take(self, rows: Iterator[Row]) -> list[Row]:
+        found: list[Row] = []
+        for row in rows:
+            found.append(row)
+            if self._turned and self._spent:
+                self.done = True
+                break
+            self._count(row)
+        return found
+
+    @property
+    def _spent(self) -> bool:
+        return any(left is not None and left < 0 for left in (self._tokens, self._messages))
+
+    def _count(self, row: Row) -> None:
+        self._turned = self._turned or (row.voice == USER and row.kind == "message")
+        if self._tokens is not None:
+            self._tokens -= row.tokens
+        if self._messages is not None:
+            self._messages -= 1
+
+
+def read_front(log: Log, spans: Spans, session: str) -> list[Entry]:
+    """The first entries of a view, those that can be read."""
+    entries: list[Entry] = []
+    for low, high in spans:
+        for row in log.rows(low, high, shown=True, page=FRONT):
+            if len(entries) == FRONT:
+                return entries
+            try:
+                entries.append(row.entry(session))
+            except Damaged:
+                continue  # verify tells of it, and the tail if it stands there
+    return entries
+
+
+def front_of(entries: Sequence[Entry], limits: Limits) -> Front:
+    """What the first entries of a view tell."""
+    systems = []
+    for entry in entries:
+        if entry.message is None or entry.message.role != "system":
+            break
+        systems.append(entry)
+    return Front(tuple(systems), scale_of(entries[:FRONT]) if limits.calibrated else EXACT)
+
+
+def scale_of(entries: Sequence[Entry]) -> int:
+    """How many eighths of a token of ours one of the provider's is, told by the usage that was recorded.
+
+    What the prompt grew by from one request to the next is what the entries between them really took: the system prompt
+    and the tools, which we do not know, are in both. Rounded up to eighths and told from the front, so that it
+    does not change with every turn."""
+    estimated = real = count = 0
+    before: tuple[int, int] | None = None
+    for entry in entries:
+        prompt = _prompt(entry)
+        if prompt and before is not None and prompt > before[0]:
+            real, estimated = real + prompt - before[0], estimated + count - before[1]
+        if prompt:
+            before = (prompt, count)
+        count += entry.tokens
+    if estimated < TELLING:
+        return EXACT
+    return max(EXACT // 2, min(EXACT * 3, -(-real * EXACT // estimated)))
+
+
+def _prompt(entry: Entry) -> int:
+    """The tokens that the provider counted in the prompt that this entry answers; 0 where it did not say."""
+    try:
+        return usage_of(entry.usage).prompt if entry.usage else 0
+    except InvalidArgument:  # somebody's own shape: stored as it is, and no help here
+        return 0
+
+
+# -- choosing ------------------------------------------------------------------------------------------
+
+
+def kept(total: int, limit: int | None) -> int:
+    """How much of a total a limit leaves: all of it, or what is left after dropping whole steps."""
+    if limit is None or total <= limit:
+        return total
+    step = step_of(limit)
+    return total - -(-(total - limit) // step) * step
+
+
+def step_of(limit: int) -> int:
+    return max(1, limit // 4)
+
+
+def turn_starts(entries: Sequence[Entry], whole: bool) -> list[int]:
+    """Where a window may begin: at a user's turn, or at the delivery that it answers; at the front of a whole view."""
+    starts = [0] if whole and entries else []
+    for at, entry in enumerate(entries):
+        if starts_turn(entry):
+            answers = at > 0 and _is_delivery(entries[at - 1])
+            start = at - 1 if answers else at
+            if start not in starts[-1:]:
+                starts.append(start)
+    return starts
+
+
+def _is_delivery(entry: Entry) -> bool:
+    message = entry.message
+    return message is not None and message.role == "assistant" and bool(message.meta.get("proactive"))
+
+
+def starts_within(entries: Sequence[Entry], starts: Sequence[int], tokens: int, messages: int) -> Sequence[int]:
+    """The starts from which so many tokens and messages suffice; the newest turn in any case."""
+    sizes = {}
+    spent = 0
+    for at in range(len(entries) - 1, -1, -1):
+        spent += entries[at].tokens
+        sizes[at] = spent
+    fitting = [at for at in starts if sizes[at] <= tokens and len(entries) - at <= messages]
+    return fitting or starts[-1:]
