@@ -16,7 +16,17 @@ from threadline.core import codec
 from threadline.core.entries import USER, Entry, voice_of
 from threadline.core.legal import Mended, Said, mend
 from threadline.core.usage import Usage, usage_of
-from threadline.core.window import EXACT, Limits, Source, kept, starts_within, step_of, turn_starts
+from threadline.core.window import (
+    EXACT,
+    Limits,
+    Source,
+    is_delivery,
+    kept,
+    starts_turn,
+    starts_within,
+    step_of,
+    turn_starts,
+)
 from threadline.errors import BudgetTooSmall, InvalidArgument
 from threadline.formats import FORMATS, fitting
 from threadline.formats.attachments import breadcrumb
@@ -164,13 +174,15 @@ class _Building:
             if limit is None or self._size(mended.said, entries) <= limit:
                 return entries, mended
             if start == (starts[-1] if starts else 0):
-                return self._shortened(entries, limit)
+                return self._newest(entries, limit)
             tokens -= step_of(limit)
 
-    def _shortened(self, entries: list[Entry], limit: int) -> tuple[list[Entry], Mended]:
+    def _newest(self, entries: list[Entry], limit: int) -> tuple[list[Entry], Mended]:
         """The newest turn with its largest results cut, no more than needed; `CAPS` makes that hold for a while."""
+        if is_delivery(entries[0]) and any(map(starts_turn, entries[1:2])):
+            entries = entries[1:]  # what the turn answers goes before the turn itself suffers
         size = 0
-        for cap in CAPS:
+        for cap in (None, *CAPS):
             mended = self._mended(entries, cap)
             size = self._size(mended.said, entries)
             if size <= limit:
@@ -179,10 +191,8 @@ class _Building:
 
     def _mended(self, entries: Sequence[Entry], cap: int | None = None) -> Mended:
         said = [Said(entry.seq, entry.message) for entry in entries if entry.message is not None]
-        if self._wish.keep_outputs is not None:
-            said = _previewed(said, self._wish.keep_outputs)
-        if cap is not None:
-            said = [_capped(each, cap) for each in said]
+        if self._wish.keep_outputs is not None or cap is not None:
+            said = _shortened(said, self._wish.keep_outputs, cap)
         said = [_sanitised(each) for each in said]
         if self._wish.timestamps:
             said = [_stamped(each, entry) for each, entry in zip(said, entries, strict=True)]
@@ -247,42 +257,51 @@ def _stamped(each: Said, entry: Entry) -> Said:
     return Said(seq, replace(message, parts=(*message.parts[:at], stamped, *message.parts[at + 1 :])))
 
 
-def _previewed(said: list[Said], keep: int) -> list[Said]:
-    """Large results as previews, but for the last `keep` of all results; those become previews a few at a time."""
-    total = sum(len(each.message.results) for each in said)
-    step = max(2, -(-keep // 4)) if keep else 1
-    old = max(0, total - keep) // step * step
+def _shortened(said: list[Said], keep: int | None, cap: int | None) -> list[Said]:
+    """Every result within `cap` characters, and large ones as previews but for the last `keep` of all results.
+
+    The old become previews a few at a time, so that what was sent stays as it was for a while."""
+    old = 0 if keep is None else _old(sum(len(each.message.results) for each in said), keep)
     out = []
     for each in said:
         results = len(each.message.results)
-        out.append(_capped(each, PREVIEW_CHARS, LARGE_CHARS, first=old) if results and old > 0 else each)
+        out.append(_with_short_results(each, old, cap) if results and (old > 0 or cap is not None) else each)
         old -= results
     return out
 
 
-def _capped(each: Said, cap: int, large: int | None = None, first: int | None = None) -> Said:
-    """A message whose results, or the first so many of them, are cut to `cap` characters if they are large."""
+def _old(results: int, keep: int) -> int:
+    """How many of so many results are old, in steps of a quarter of those that are kept, at least two."""
+    step = max(2, -(-keep // 4)) if keep else 1
+    return max(0, results - keep) // step * step
+
+
+def _with_short_results(each: Said, old: int, cap: int | None) -> Said:
     seq, message = each
-    left = len(message.parts) if first is None else first
     parts: list[Part] = []
     for part in message.parts:
-        if type(part) is ToolResult and left > 0:
-            left -= 1
-            part = _cut(part, cap, cap if large is None else large, seq)
+        if type(part) is ToolResult:
+            part = _short(part, seq, old > 0, cap)
+            old -= 1
         parts.append(part)
     return each if tuple(parts) == message.parts else Said(seq, replace(message, parts=tuple(parts)))
 
 
-def _cut(result: ToolResult, cap: int, large: int, seq: int) -> ToolResult:
-    """A result cut to its beginning and its end, with a word in between that says where all of it is."""
+def _short(result: ToolResult, seq: int, old: bool, cap: int | None) -> ToolResult:
     output = result.output
     text = output if isinstance(output, str) else "\n".join(filter(None, map(_readable, output)))
+    if old and len(text) > LARGE_CHARS:
+        cap = PREVIEW_CHARS if cap is None else min(cap, PREVIEW_CHARS)
+    return result if cap is None else _cut(result, text, cap, seq)
+
+
+def _cut(result: ToolResult, text: str, cap: int, seq: int) -> ToolResult:
+    """A result cut to its beginning and its end, with a word in between that says where all of it is."""
     marker = f"[{len(text) - cap:,} of {len(text):,} characters left out here; entry {seq} has them all]"
-    if len(text) <= max(large, cap + len(marker)):
+    if len(text) <= cap + len(marker):
         return result
     end = cap // 4
-    shown = f"{text[: cap - end]}\n{marker}\n{text[len(text) - end :]}" if cap else marker
-    return replace(result, output=shown)
+    return replace(result, output=f"{text[: cap - end]}\n{marker}\n{text[len(text) - end :]}" if cap else marker)
 
 
 def _readable(part: Part) -> str:

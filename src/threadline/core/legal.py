@@ -83,6 +83,11 @@ def is_blank(part: Part) -> bool:
     return type(part) is Text and (not part.text or part.text.isspace()) and not part.extra
 
 
+def asks(message: Message) -> bool:
+    """Whether a user says something here; blanks are no turn, because no context would tell them."""
+    return message.role == "user" and any(type(part) is not ToolResult and not is_blank(part) for part in message.parts)
+
+
 def _is_clean_result(part: Part) -> bool:
     return type(part) is not ToolResult or isinstance(part.output, str) or not any(map(is_blank, part.output))
 
@@ -190,12 +195,20 @@ class _Rounds:
                 self._calls[at] = [self._meet(seq, call, turn) for call in message.calls]
                 continue
             turn = {}
+            if asks(message):
+                self._forget_early()
             for nth, part in enumerate(message.parts):
                 if type(part) is ToolResult:
                     self._take((at, nth), part, "repair" in message.meta)
+        self._forget_early()
+
+    def _forget_early(self) -> None:
+        """Results that came before any call of theirs do not wait beyond their turn: what a turn is made of does not
+        depend on the turns before it, which a window may leave out."""
         for results in self._early.values():
             for place, result in results:
                 self._say(place, f"the result for {result.call_id!r} answers no call; left out")
+        self._early.clear()
 
     def _meet(self, seq: int, call: ToolCall, turn: dict[str, ToolCall]) -> _Call | None:
         id, before = call.id, turn.get(call.id)

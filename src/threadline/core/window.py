@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct
 
 from threadline.core.calls import walk
-from threadline.core.entries import USER, Entry, Row
+from threadline.core.entries import Entry, Row, calls_and_results
 from threadline.core.fold import State, nodes
-from threadline.core.reading import complete, missing, starts_turn
+from threadline.core.legal import asks
+from threadline.core.reading import complete, missing
 from threadline.core.usage import usage_of
 from threadline.core.view import Log, Spans, spans_at
 from threadline.errors import Damaged, InvalidArgument
@@ -112,25 +113,15 @@ def read_tail(log: Log, spans: Spans, session: str, tokens: int | None = None, m
     """The entries from the end back to where the budget is spent, at least a whole turn, and one before.
 
     Costs what it returns, however long the log is."""
-    rows: list[Row] = []
-    damaged: list[int] = []
-    reader = _Reader(tokens, messages)
+    reader = _Reader(session, tokens, messages)
     for low, high in reversed(spans):
         if reader.done:
             break
         found = reader.take(log.rows(low, high, shown=True, reverse=True, page=_page(messages)))
         floor = found[-1].seq if reader.done else low
-        found.reverse()
-        if not complete(log, found, floor, high):
-            damaged += missing(log, floor, high)
-        rows = found + rows
-    entries: list[Entry] = []
-    for row in rows:
-        try:
-            entries.append(row.entry(session))
-        except Damaged:
-            damaged.append(row.seq)
-    return Tail(tuple(entries), not reader.done, tuple(sorted(damaged)))
+        if not complete(log, found[::-1], floor, high):
+            reader.damaged += missing(log, floor, high)
+    return Tail(tuple(reversed(reader.entries)), not reader.done, tuple(sorted(reader.damaged)))
 
 
 def _page(messages: int | None) -> int:
@@ -138,32 +129,42 @@ def _page(messages: int | None) -> int:
 
 
 class _Reader:
-    """Counts what it takes, backwards, and is done one entry behind the first whole turn that spends the budget."""
+    """Takes entries backwards, and is done one behind the first whole turn that spends the budget."""
 
-    def __init__(self, tokens: int | None, messages: int | None) -> None:
+    def __init__(self, session: str, tokens: int | None, messages: int | None) -> None:
+        self._session = session
         self._tokens = tokens
         self._messages = messages
         self._turned = False
+        self.entries: list[Entry] = []
+        self.damaged: list[int] = []
         self.done = False
 
     def take(self, rows: Iterator[Row]) -> list[Row]:
-        found: list[Row] = []
+        """The rows that were taken."""
+        taken: list[Row] = []
         for row in rows:
-            found.append(row)
-            if self._turned and self._spent:
-                self.done = True
+            taken.append(row)
+            self.done = self._turned and self._spent
+            self._read(row)
+            if self.done:
                 break
-            self._count(row)
-        return found
+        return taken
 
     @property
     def _spent(self) -> bool:
         return any(left is not None and left < 0 for left in (self._tokens, self._messages))
 
-    def _count(self, row: Row) -> None:
-        self._turned = self._turned or (row.voice == USER and row.kind == "message")
+    def _read(self, row: Row) -> None:
+        try:
+            entry = row.entry(self._session)
+        except Damaged:
+            self.damaged.append(row.seq)
+            return
+        self.entries.append(entry)
+        self._turned = self._turned or starts_turn(entry)
         if self._tokens is not None:
-            self._tokens -= row.tokens
+            self._tokens -= entry.tokens
         if self._messages is not None:
             self._messages -= 1
 
@@ -240,16 +241,23 @@ def turn_starts(entries: Sequence[Entry], whole: bool) -> list[int]:
     starts = [0] if whole and entries else []
     for at, entry in enumerate(entries):
         if starts_turn(entry):
-            answers = at > 0 and _is_delivery(entries[at - 1])
+            answers = at > 0 and is_delivery(entries[at - 1])
             start = at - 1 if answers else at
             if start not in starts[-1:]:
                 starts.append(start)
     return starts
 
 
-def _is_delivery(entry: Entry) -> bool:
+def starts_turn(entry: Entry) -> bool:
+    return entry.kind == "message" and entry.message is not None and asks(entry.message)
+
+
+def is_delivery(entry: Entry) -> bool:
+    """Whether the assistant spoke of its own accord: words that the next turn may answer."""
     message = entry.message
-    return message is not None and message.role == "assistant" and bool(message.meta.get("proactive"))
+    if message is None or message.role != "assistant" or not message.meta.get("proactive"):
+        return False
+    return not calls_and_results(message)
 
 
 def starts_within(entries: Sequence[Entry], starts: Sequence[int], tokens: int, messages: int) -> Sequence[int]:

@@ -1,0 +1,115 @@
+"""Histories for contexts: all that can happen to a log, and what providers, importers and crashes leave in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any
+
+from hypothesis import strategies as st
+from hypothesis.strategies import SearchStrategy
+from provider_strategies import CONVERSATIONS
+
+from threadline import Message, Text, ThreadlineError, ToolCall, formats
+from threadline.context import Context, Wish, build
+from threadline.core.compaction import seen
+from threadline.core.fold import State
+from threadline.core.view import spans_at
+from threadline.core.window import read_source
+from threadline.messages import Media, Other, Part, Reasoning, ToolResult
+from threadline.testing import strategies
+from threadline.testing.memory import MemoryLog
+from threadline.testing.strategies import Step, resolve
+
+PROVIDERS = ("anthropic", "openai", "responses", "gemini")
+
+
+def count(message: Message) -> int:
+    return 1 + len(message.text) // 4 + 3 * len(message.parts)
+
+
+class Life(MemoryLog):
+    """A log that steps are applied to, and whose contexts are read at any of its moments."""
+
+    def __init__(self, steps: list[Step]) -> None:
+        super().__init__()
+        for step in steps:
+            verb, options = step.verb, {name: resolve(value, self) for name, value in step.options.items()}
+            with suppress(ThreadlineError):  # a step that makes no sense where it stands is refused
+                self.do(verb, **options)
+
+    def landmarks(self, of: str) -> list[Any]:
+        if of == "visible":
+            return [entry.seq for entry in self.visible(self.head)]
+        if of == "fold":
+            return [row.seq for row in self.kept if row is not None and row.kind in ("compaction", "replacement")]
+        return [part.id for row in self.visible(self.head) for part in row.message.calls]
+
+    def visible(self, at: int) -> list[Any]:
+        return seen(self, spans_at(self, at))
+
+    def user_texts(self, seqs: tuple[int, ...], at: int) -> list[str]:
+        """What users said in these entries, blanks aside."""
+        parts = [
+            part
+            for entry in self.visible(at)
+            if entry.seq in seqs and entry.message.role == "user"
+            for part in entry.message.parts
+        ]
+        return [part.text for part in parts if type(part) is Text and part.text.strip()]
+
+    def context(self, at: int, **wish: Any) -> Context:
+        asked = Wish(**wish)
+        state: State = self.states[at]
+        return build(read_source(self, "memory", state, asked.limits(False), system=None), asked, self._pen.tokens)
+
+
+# -- what is said --------------------------------------------------------------------------------------
+
+
+def junk() -> SearchStrategy[Message]:
+    """Messages that no provider would take as they are."""
+    ids = st.sampled_from(strategies.CALL_IDS)
+    tools, args = st.sampled_from(["tool", "Tool 2", ""]), st.sampled_from([{}, {"a": 1}, "{oops"])
+    mimes, bytes_ = st.sampled_from(["image/png", "audio/wav", ""]), st.sampled_from([None, b"x"])
+    texts = st.sampled_from(["hi", "", "  ", "done \n", "[2026-01-02 03:04 UTC] so", "[image: a.png]", "\0\ud800"])
+    extras = st.sampled_from(
+        [
+            {},
+            {},
+            {"provider": "anthropic"},
+            {"provider": "openai", "arguments": "text"},
+            {"provider": "openai", "kind": "custom"},
+            {"provider": "responses"},
+            {"provider": "gemini", "thoughtSignature": "sig"},
+            {"cache_control": {"type": "ephemeral"}},
+        ]
+    )
+    parts: SearchStrategy[Part] = st.one_of(
+        st.builds(Text, texts, extras),
+        st.builds(Reasoning, texts, st.none() | st.just("sig"), st.none() | st.just("enc"), extras),
+        st.builds(ToolCall, ids, tools, args, extras),
+        st.builds(ToolResult, ids, texts | st.lists(st.builds(Text, texts), max_size=2).map(tuple), st.booleans()),
+        st.builds(Media, mimes, bytes_, st.just("/tmp/a.png")),
+        st.builds(Other, st.just({"type": "server_tool_use", "id": "s"}), extras),
+    )
+    roles = st.sampled_from([*strategies.ROLES, "critic"])
+    metas = st.sampled_from([{}, {}, {"proactive": True}, {"repair": "crash"}, {"anthropic": {"content": "string"}}])
+    return st.builds(Message, roles, st.lists(parts, max_size=4).map(tuple), metas)
+
+
+@st.composite
+def native(draw: st.DrawFn) -> Step:
+    """A piece of what a provider's conversation was read into: whole, or torn anywhere."""
+    format = draw(st.sampled_from(PROVIDERS))
+    messages = formats.read(draw(CONVERSATIONS[format]()), format)
+    first = draw(st.integers(0, max(0, len(messages) - 1)))
+    last = draw(st.integers(first, len(messages)))
+    return Step("extend", {"messages": messages[first:last]})
+
+
+def lives(max_size: int = 12) -> SearchStrategy[list[Step]]:
+    """Any history: of steps, of junk, of natives; appends are the most of it."""
+    said: Callable[[Message], Step] = lambda message: Step("append", {"message": message})  # noqa: E731
+    steps = st.one_of(strategies.steps(), strategies.extends(), junk().map(said), junk().map(said), native())
+    return st.lists(steps, min_size=1, max_size=max_size)

@@ -1,0 +1,69 @@
+"""Every context is legal for its provider and within its budget, for any log whatever, at any of its moments."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from histories import PROVIDERS, Life, lives
+from hypothesis import HealthCheck, given, settings
+from hypothesis import seed as seeded
+from hypothesis import strategies as st
+
+from threadline import BudgetTooSmall, Message, Text, ToolResult, formats
+from threadline.context import Context
+from threadline.testing import scaled, seed
+from threadline.testing.strategies import Step
+
+SHARDS = 4  # so that several workers share the work
+thoroughly = settings(max_examples=scaled(500), deadline=None, database=None, suppress_health_check=list(HealthCheck))
+
+
+@pytest.mark.parametrize("shard", range(SHARDS))
+def test_any_history_at_any_moment_for_any_provider(shard: int) -> None:
+    @seeded(seed() * SHARDS + shard)
+    @thoroughly
+    @given(lives(), st.data())
+    def legal(steps: list[Step], data: st.DataObject) -> None:
+        life = Life(steps)
+        options = {"timestamps": data.draw(st.booleans()), "keep_outputs": data.draw(st.none() | st.integers(0, 2))}
+        budget = data.draw(st.none() | st.integers(1, 60))
+        messages = data.draw(st.none() | st.integers(1, 6))
+        for at in range(life.head + 1):
+            for format in PROVIDERS:
+                wish = {"format": format, "max_tokens": budget, "max_messages": messages, **options}
+                check(life, at, wish)
+
+    legal()
+
+
+def check(life: Life, at: int, wish: dict[str, Any]) -> None:
+    try:
+        context = life.context(at, **wish)
+    except BudgetTooSmall as error:
+        wish = wish | {"max_tokens": error.needed}
+        context = life.context(at, **wish)
+        with pytest.raises(BudgetTooSmall):
+            life.context(at, **wish | {"max_tokens": error.needed - 1 or 1})
+    assert formats.problems(context.messages, wish["format"]) == []
+    assert wish["max_tokens"] is None or context.tokens <= wish["max_tokens"]
+    assert at < life.head or life.context(at, **wish) == context
+    assert_no_user_text_is_lost(life, at, context)
+    assert_the_newest_turn_survives(life, at, context)
+
+
+def assert_no_user_text_is_lost(life: Life, at: int, context: Context) -> None:
+    sent = repr(context.messages)
+    for text in life.user_texts(context.seqs, at):
+        assert repr(text)[1:-1] in sent
+
+
+def assert_the_newest_turn_survives(life: Life, at: int, context: Context) -> None:
+    asked = [entry for entry in life.visible(at) if entry.message.role == "user" and _speaks(entry.message)]
+    if asked:
+        assert asked[-1].seq in context.seqs
+
+
+def _speaks(message: Message) -> bool:
+    said = [part for part in message.parts if not (type(part) is Text and not part.text.strip() and not part.extra)]
+    return "compaction" not in message.meta and any(type(part) is not ToolResult for part in said)
