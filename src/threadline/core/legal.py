@@ -257,7 +257,7 @@ class _Rounds:
         whole: set[int] = set()  # messages that are sent with all that is in them
         for at, each in enumerate(self._said):
             if each.message.role == "assistant":
-                if turn and type(each.message.parts[0]) is Reasoning:  # a new thought: what it saw comes first
+                if turn and (type(each.message.parts[0]) is Reasoning or _all_in(turn, at)):  # it saw what came before
                     out += self._results(turn, at, whole)
                     turn = []
                 out += self._spoken(at)
@@ -305,6 +305,11 @@ class _Rounds:
         started = (made.seq, made.call.id) in self._started
         self._repairs.append(f"entry {made.seq}: the call {made.call.id!r} has no result; an error stands in for it")
         return Said(made.seq, missing_result(made.call.id, "interrupted", started))
+
+
+def _all_in(turn: list[_Call], at: int) -> bool:
+    """Whether all calls of a turn were answered before a message: their results came even before the calls."""
+    return all(made.answer is not None and made.place[0] < at for made in turn)
 
 
 def _sent(call: ToolCall, made: _Call | None) -> ToolCall | None:
