@@ -50,7 +50,10 @@ def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, 
     message, words = leftovers.without_foreign(message, format)
     if message.role == "assistant":
         message = _speaking(message, format, leads_on, words)
-    elif message.role == "system" and format in (anthropic.NAME, gemini.NAME):
+    elif any(type(part) is Reasoning for part in message.parts):
+        words.append(f"reasoning in a message of the {message.role} left out")
+        message = replace(message, parts=tuple(part for part in message.parts if type(part) is not Reasoning))
+    if message.role == "system" and format in (anthropic.NAME, gemini.NAME):
         message = replace(message, role="user", meta={})  # there, it could stand only by what comes behind it
     if any(_is_silent(part, format) for part in message.parts):
         message = replace(message, parts=tuple(part for part in message.parts if not _is_silent(part, format)))
