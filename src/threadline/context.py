@@ -204,8 +204,11 @@ class _Building:
 
     def _size(self, said: Sequence[Said], entries: Sequence[Entry]) -> int:
         """The tokens of what is sent: as counted at append where it is the entry's own message, else counted now."""
-        known = {id(entry.message): entry.tokens for entry in entries}
-        return sum(known[id(m)] if id(m) in known else self._count(m) for _, m in said)
+        known = {entry.seq: entry for entry in entries}
+        return sum(
+            entry.tokens if (entry := known.get(seq)) is not None and entry.message is message else self._count(message)
+            for seq, message in said
+        )
 
     def _scaled(self, size: int) -> int:
         return -(-size * self._source.front.scale // EXACT)

@@ -65,5 +65,5 @@ def assert_the_newest_turn_survives(life: Life, at: int, context: Context) -> No
 
 
 def _speaks(message: Message) -> bool:
-    said = [part for part in message.parts if not (type(part) is Text and not part.text.strip() and not part.extra)]
+    said = [part for part in message.parts if not (type(part) is Text and not part.text.strip())]
     return "compaction" not in message.meta and any(type(part) is not ToolResult for part in said)

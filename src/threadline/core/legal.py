@@ -79,13 +79,20 @@ def _is_clean(message: Message) -> bool:
 
 
 def is_blank(part: Part) -> bool:
-    """Whether a part is text that says nothing: several providers refuse it."""
-    return type(part) is Text and (not part.text or part.text.isspace()) and not part.extra
+    """Whether a part is text that says nothing and carries nothing: several providers refuse it."""
+    return is_silent(part) and not part.extra
+
+
+def is_silent(part: Part) -> bool:
+    """Whether a part is text that says nothing; it may still carry a provider's signature."""
+    return type(part) is Text and (not part.text or part.text.isspace())
 
 
 def asks(message: Message) -> bool:
     """Whether a user says something here; blanks are no turn, because no context would tell them."""
-    return message.role == "user" and any(type(part) is not ToolResult and not is_blank(part) for part in message.parts)
+    return message.role == "user" and any(
+        type(part) is not ToolResult and not is_silent(part) for part in message.parts
+    )
 
 
 def _is_clean_result(part: Part) -> bool:

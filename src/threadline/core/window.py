@@ -6,6 +6,7 @@ for many turns each context begins with the same messages as the one before, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import inf
 
 from msgspec import Struct
 
@@ -133,8 +134,8 @@ class _Reader:
 
     def __init__(self, session: str, tokens: int | None, messages: int | None) -> None:
         self._session = session
-        self._tokens = tokens
-        self._messages = messages
+        self._tokens: float = inf if tokens is None else tokens
+        self._messages: float = inf if messages is None else messages
         self._turned = False
         self.entries: list[Entry] = []
         self.damaged: list[int] = []
@@ -145,15 +146,11 @@ class _Reader:
         taken: list[Row] = []
         for row in rows:
             taken.append(row)
-            self.done = self._turned and self._spent
+            self.done = self._turned and (self._tokens < 0 or self._messages < 0)
             self._read(row)
             if self.done:
                 break
         return taken
-
-    @property
-    def _spent(self) -> bool:
-        return any(left is not None and left < 0 for left in (self._tokens, self._messages))
 
     def _read(self, row: Row) -> None:
         try:
@@ -163,10 +160,8 @@ class _Reader:
             return
         self.entries.append(entry)
         self._turned = self._turned or starts_turn(entry)
-        if self._tokens is not None:
-            self._tokens -= entry.tokens
-        if self._messages is not None:
-            self._messages -= 1
+        self._tokens -= entry.tokens
+        self._messages -= 1
 
 
 def read_front(log: Log, spans: Spans, session: str) -> list[Entry]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from threadline.errors import InvalidMessage
 from threadline.formats import attachments, leftovers
@@ -285,6 +285,7 @@ def problems(dicts: Sequence[Any]) -> list[str]:
     """What the Messages API would refuse, in words, each with its place."""
     found: list[str] = []
     known: set[str] = set()
+    rounds = [_round(given) for given in dicts]
     for at, given in enumerate(dicts):
         place = f"messages[{at}]"
         if not isinstance(given, dict):
@@ -297,8 +298,22 @@ def problems(dicts: Sequence[Any]) -> list[str]:
             continue
         found += [f"{place}.content[{i}] {what}" for i, block in enumerate(blocks) for what in _flaws(block)]
         found += _problems_of_thinking(blocks, place) if given.get("role") == "assistant" else ()
-        found += _problems_of_round(dicts, at, blocks, known, place)
+        if any(rounds[at]):
+            found += _problems_of_round(given.get("role"), blocks, known, place)
+            found += _problems_of_pairs(rounds, at, place)
     return found + _problems_of_end(dicts)
+
+
+class _Round(NamedTuple):
+    """The ids of the calls that a message makes, and of those that it answers."""
+
+    calls: list[str]
+    results: list[str]
+
+
+def _round(given: Any) -> _Round:
+    blocks = (_blocks(given.get("content")) or []) if isinstance(given, dict) else []
+    return _Round(_ids(blocks, "tool_use", "id"), _ids(blocks, "tool_result", "tool_use_id"))
 
 
 def _blocks(content: Any) -> list[Any] | None:
@@ -364,7 +379,7 @@ def _matches(pattern: re.Pattern[str], value: Any) -> bool:
 
 
 def _problems_of_thinking(blocks: list[Any], place: str) -> list[str]:
-    kinds = [block.get("type") for block in blocks if isinstance(block, dict)]
+    kinds = [str(block.get("type")) for block in blocks if isinstance(block, dict)]
     said = []
     if kinds and kinds[-1] in _THINKING:
         said.append(f"{place}: the last block of an assistant message must not be thinking")
@@ -375,15 +390,17 @@ def _problems_of_thinking(blocks: list[Any], place: str) -> list[str]:
 
 def _problems_of_end(dicts: Sequence[Any]) -> list[str]:
     """The assistant goes on where its last message ends, and not behind a blank."""
-    last = _blocks_at(dicts, len(dicts) - 1)[-1:] if dicts and isinstance(dicts[-1], dict) else []
-    said = last[0].get("text") if last and isinstance(last[0], dict) and dicts[-1].get("role") == "assistant" else None
+    last = dicts[-1] if dicts else None
+    if not isinstance(last, dict) or last.get("role") != "assistant":
+        return []
+    block = (_blocks(last.get("content")) or [None])[-1]
+    said = block.get("text") if isinstance(block, dict) else None
     ends = isinstance(said, str) and said != said.rstrip()
     return [f"messages[{len(dicts) - 1}]: the last message is the assistant's and ends with a blank"] if ends else []
 
 
-def _problems_of_round(dicts: Sequence[Any], at: int, blocks: list[Any], known: set[str], place: str) -> list[str]:
-    """Calls are the assistant's and new; the next message begins with exactly their results."""
-    role = dicts[at].get("role")
+def _problems_of_round(role: Any, blocks: list[Any], known: set[str], place: str) -> list[str]:
+    """Calls are the assistant's and new; results are the user's, come first, and one for each call."""
     calls, results = _ids(blocks, "tool_use", "id"), _ids(blocks, "tool_result", "tool_use_id")
     said = []
     if calls and role != "assistant":
@@ -392,14 +409,18 @@ def _problems_of_round(dicts: Sequence[Any], at: int, blocks: list[Any], known: 
         said.append(f"{place}: a tool_result stands in a message of the {role}")
     if results and not all(_is_result(block) for block in blocks[: len(results)]):
         said.append(f"{place}: tool_result blocks must come first")
-    asked = _ids(_blocks_at(dicts, at - 1), "tool_use", "id") if at else []
-    answered = _ids(_blocks_at(dicts, at + 1), "tool_result", "tool_use_id")
     again = sorted(_repeated(calls) | known.intersection(calls))
     known.update(calls)
     said += [f"{place}: the tool_use id {id!r} is not unique" for id in again]
-    said += [f"{place}: {id!r} has more than one tool_result" for id in sorted(_repeated(results))]
-    orphans, dangling = set(results).difference(asked), set(calls).difference(answered)
-    said += [f"{place}: the tool_result for {id!r} answers no call of the message before" for id in sorted(orphans)]
+    return said + [f"{place}: {id!r} has more than one tool_result" for id in sorted(_repeated(results))]
+
+
+def _problems_of_pairs(rounds: list[_Round], at: int, place: str) -> list[str]:
+    """The message behind one with calls begins with exactly their results."""
+    asked = rounds[at - 1].calls if at else []
+    answered = rounds[at + 1].results if at + 1 < len(rounds) else []
+    orphans, dangling = set(rounds[at].results).difference(asked), set(rounds[at].calls).difference(answered)
+    said = [f"{place}: the tool_result for {id!r} answers no call of the message before" for id in sorted(orphans)]
     return said + [f"{place}: the tool_use {id!r} has no tool_result in the next message" for id in sorted(dangling)]
 
 
@@ -409,11 +430,6 @@ def _is_result(block: Any) -> bool:
 
 def _repeated(ids: list[str]) -> set[str]:
     return {id for id in ids if ids.count(id) > 1}
-
-
-def _blocks_at(dicts: Sequence[Any], at: int) -> list[Any]:
-    given = dicts[at] if at < len(dicts) else None
-    return (_blocks(given.get("content")) or []) if isinstance(given, dict) else []
 
 
 def _ids(blocks: list[Any], kind: str, field: str) -> list[str]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from threadline.core.legal import Mended, Said
+from threadline.core.legal import Mended, Said, is_silent
 from threadline.formats import anthropic, attachments, gemini, leftovers, openai, responses
 from threadline.formats.arguments import as_object
 from threadline.formats.leftovers import Dict, kind_of, noted
@@ -30,6 +30,8 @@ def fit(said: Sequence[Said], format: str) -> Mended:
             out.append(each)
         elif message.parts:
             out.append(Said(each.seq, message))
+        elif not words:
+            repairs.append(f"entry {each.seq}: an empty message left out")
     return Mended(out[::-1], repairs[::-1])
 
 
@@ -48,7 +50,10 @@ def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, 
     message, words = leftovers.without_foreign(message, format)
     if message.role == "assistant":
         message = _speaking(message, format, leads_on, words)
-    elif message.role == "system" and format in (anthropic.NAME, gemini.NAME):
+    elif any(type(part) is Reasoning for part in message.parts):
+        words.append(f"reasoning in a message of the {message.role} left out")
+        message = replace(message, parts=tuple(part for part in message.parts if type(part) is not Reasoning))
+    if message.role == "system" and format in (anthropic.NAME, gemini.NAME):
         message = replace(message, role="user", meta={})  # there, it could stand only by what comes behind it
     if any(_is_silent(part, format) for part in message.parts):
         message = replace(message, parts=tuple(part for part in message.parts if not _is_silent(part, format)))
@@ -57,9 +62,7 @@ def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, 
 
 def _is_silent(part: Part, format: str) -> bool:
     """Whether a part is blank text that its provider refuses; Gemini signs some."""
-    if type(part) is not Text or (part.text and not part.text.isspace()):
-        return False
-    return format != gemini.NAME or noted(part, format, "thoughtSignature") is None
+    return is_silent(part) and (format != gemini.NAME or noted(part, format, "thoughtSignature") is None)
 
 
 def _speaking(message: Message, format: str, leads_on: bool, words: list[str]) -> Message:
