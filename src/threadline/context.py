@@ -152,9 +152,12 @@ class _Building:
             seqs,
             self._source.messages - len(seqs),
             self._source.head,
-            [*(f"entry {seq}: damaged, left out" for seq in self._source.tail.damaged), *repairs, *words],
+            [*self._damage(), *repairs, *_last_word(said), *words],
             self._wish.format,
         )
+
+    def _damage(self) -> list[str]:
+        return [f"entry {seq}: damaged, left out" for seq in self._source.tail.damaged]
 
     def _written(self, said: Sequence[Said]) -> tuple[list[Any], list[str]]:
         if self._wish.format == "threadline":
@@ -217,6 +220,13 @@ class _Building:
 def _seqs(entries: Sequence[Entry], said: Sequence[Said]) -> tuple[int, ...]:
     sent = {each.seq for each in said}
     return tuple(entry.seq for entry in entries if entry.seq in sent)
+
+
+def _last_word(said: Sequence[Said]) -> list[str]:
+    """A trailing assistant turn is left alone: some providers go on with it, others refuse it."""
+    if not said or said[-1].message.role != "assistant":
+        return []
+    return [f"entry {said[-1].seq}: the last message is the assistant's; kept"]
 
 
 def _joined(source: Source) -> str | None:

@@ -336,10 +336,8 @@ def _without_results(each: Said) -> list[Said]:
 
 
 def _opened(said: list[Said], repairs: list[str]) -> list[Said]:
-    """The user speaks first. Who speaks last is left alone, and said if it is the assistant."""
+    """The user speaks first. Who speaks last is left alone."""
     if said and said[0].message.role != "user":
         repairs.append(f"entry {said[0].seq}: the {said[0].message.role} spoke first; a user message stands before it")
         said = [Said(0, Message.user(OPENING)), *said]
-    if said and said[-1].message.role == "assistant":
-        repairs.append(f"entry {said[-1].seq}: the last message is the assistant's; kept")
     return said
