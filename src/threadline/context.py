@@ -113,7 +113,7 @@ class Wish(Struct, frozen=True):
     keep_outputs: int | None = None
 
     def __post_init__(self) -> None:
-        if self.format not in FORMATS:
+        if not isinstance(self.format, str) or self.format not in FORMATS:
             raise InvalidArgument(f"unknown format {self.format!r}: use one of {', '.join(FORMATS)}")
         for name, least in (("max_tokens", 1), ("max_messages", 1), ("keep_outputs", 0)):
             value = getattr(self, name)
