@@ -53,10 +53,10 @@ a detail too many than lose one that is needed."""
 def plan_compaction(view: View, *, target_tokens: int, keep_turns: int = 4, keep: Collection[int] = ()) -> Plan:
     """Which run of the view to fold so that what stays has at most `target_tokens`, the summary itself not counted.
 
-    The run begins and ends at turns, leaves the last `keep_turns` user turns and the entries `keep` alone, and is the
-    first one that does; the largest there is where none does. Pass it to `Session.compact`, which folds exactly this.
-    Raises NothingToCompact where the view is small enough or no run may be folded, NotVisible for a seq to keep that is
-    not in the view."""
+    The run leaves the last `keep_turns` user turns and the entries `keep` alone, and is the first one that does; the
+    largest there is where none does. It begins and ends at turns, unless only parts of turns may be folded. Pass it to
+    `Session.compact`, which folds exactly this. Raises NothingToCompact where the view is small enough or no run may
+    be folded, NotVisible for a seq to keep that is not in the view."""
     check_bounds(None, keep_turns, None, None)
     if type(target_tokens) is not int or target_tokens < 0:
         raise InvalidArgument(f"target_tokens is a number of tokens from 0 on, not {target_tokens!r}")
@@ -65,13 +65,14 @@ def plan_compaction(view: View, *, target_tokens: int, keep_turns: int = 4, keep
     excess = sum(entry.tokens for entry in entries) - target_tokens
     if excess <= 0:
         raise NothingToCompact(f"the view has {excess + target_tokens} tokens, which is within the target")
-    runs = [_run(entries, *stretch, excess) for stretch in _stretches(_end(entries, None, keep_turns), kept)]
-    first, stop = next(
-        (run for run in runs if _size(entries, *run) >= excess),
-        max(runs, key=lambda run: _size(entries, *run), default=(0, 0)),
-    )
-    if first == stop:
+    stretches = list(_stretches(_end(entries, None, keep_turns), kept))
+    turns = [_at_turns(entries, *stretch) for stretch in stretches]
+    runs = _runs(entries, turns, excess) or _runs(entries, stretches, excess)
+    if not runs:
         raise NothingToCompact("all of it is to be kept, or waits for results: keep fewer turns")
+    first, stop = next(
+        (run for run in runs if _size(entries, *run) >= excess), max(runs, key=lambda run: _size(entries, *run))
+    )
     run = entries[first:stop]
     return Plan(run[0].seq, run[-1].seq, tuple(e.message for e in run), _size(entries, first, stop))
 
@@ -88,11 +89,26 @@ def _stretches(end: int, kept: Collection[int]) -> Iterator[tuple[int, int]]:
             yield before + 1, behind
 
 
-def _run(entries: Sequence[Seen], start: int, end: int, excess: int) -> tuple[int, int]:
-    """The shortest run from the start of a stretch to a turn that folds so many tokens; the longest if none does."""
-    stops = [*(at for at in range(start + 1, end) if entries[at].voice == USER), end]
-    enough = bisect_left(stops, excess, key=lambda stop: _size(entries, *_foldable(entries, start, stop)))
-    return _foldable(entries, start, stops[min(enough, len(stops) - 1)])
+def _at_turns(entries: Sequence[Seen], start: int, end: int) -> tuple[int, int]:
+    """What of a stretch begins and ends at turns; a summary stands for turns."""
+    edges = [at for at in range(start, end + 1) if at in (0, len(entries)) or _is_edge(entries[at])]
+    return (edges[0], edges[-1]) if edges else (start, start)
+
+
+def _is_edge(entry: Seen) -> bool:
+    return entry.voice == USER or "compaction" in entry.message.meta
+
+
+def _runs(entries: Sequence[Seen], stretches: Sequence[tuple[int, int]], excess: int) -> list[tuple[int, int]]:
+    """What may be folded of each stretch, no more of it than needed."""
+    return [_run(entries, *free, excess) for stretch in stretches for free in _foldables(entries, *stretch)]
+
+
+def _run(entries: Sequence[Seen], first: int, stop: int, excess: int) -> tuple[int, int]:
+    """The shortest run to a turn that folds so many tokens; all of what may be folded if none does."""
+    turns = [at for at in range(first + 1, stop) if entries[at].voice == USER]
+    enough = bisect_left(turns, excess, key=lambda at: _size(entries, *_foldable(entries, first, at)))
+    return _foldable(entries, first, turns[enough]) if enough < len(turns) else (first, stop)
 
 
 def _size(entries: Sequence[Seen], first: int, stop: int) -> int:
@@ -140,24 +156,29 @@ def _end(entries: Sequence[Seen], upto: int | None, keep_turns: int | None) -> i
 
 
 def _foldable(entries: Sequence[Seen], start: int, end: int) -> tuple[int, int]:
-    """The longest stretch of `start..end` whose edges split no pair and which holds no open call."""
+    """The longest stretch of `start..end` that may be folded."""
+    return max(_foldables(entries, start, end), key=lambda free: free[1] - free[0], default=(start, start))
+
+
+def _foldables(entries: Sequence[Seen], start: int, end: int) -> Iterator[tuple[int, int]]:
+    """The stretches of `start..end` whose edges split no pair and which hold no open call, each as long as can be."""
     pairs, open_calls = _pairs(entries)
     blocked = [0] * (len(entries) + 1)  # at each edge: pairs that begin minus pairs that end before it
     for call, result in pairs:
         blocked[call + 1] += 1
         blocked[result + 1] -= 1
-    best, begin, crossing = (start, start), -1, 0
+    begin = last = -1
+    crossing = 0
     for edge in range(end + 1):
         crossing += blocked[edge]
-        if begin >= 0 and edge - 1 in open_calls:
-            begin = -1
-        if edge < start or crossing:
-            continue
-        if begin < 0:
-            begin = edge
-        if edge - begin > best[1] - best[0]:
-            best = (begin, edge)
-    return best
+        if edge - 1 in open_calls:
+            if begin < last:
+                yield begin, last
+            begin = last = -1
+        if edge >= start and not crossing:
+            begin, last = (edge if begin < 0 else begin), edge
+    if begin < last:
+        yield begin, last
 
 
 def _pairs(entries: Sequence[Seen]) -> tuple[list[tuple[int, int]], set[int]]:
