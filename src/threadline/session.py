@@ -23,7 +23,7 @@ from threadline.core.entries import Entry, calls_and_results, moment
 from threadline.core.fold import nodes
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
-from threadline.core.view import Log, spans_at, stored_spans
+from threadline.core.view import Log, spans_after, spans_at, stored_spans
 from threadline.errors import InvalidArgument, KeyReused, NotFound
 from threadline.messages import Message, ToolCall
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
@@ -159,12 +159,13 @@ class Session:
         """What the model sees now, or saw right after entry `at`; only the `last` so many entries if given."""
         if last is not None and check_seq(last, "last") < 0:
             raise InvalidArgument(f"last is a number of entries, not {last}")
-        head = self._head_or(at)
         ref = self._found()
         if ref is None:
-            return View((), 0)
-        log = self._backend.log(ref)
-        return read_view(log, spans_at(log, head), head, ref.id, last)
+            return View((), _moment(at, 0))
+        log, state = self._backend.log(ref), self._backend.state(ref)
+        head = _moment(at, state.head)
+        spans = spans_after(log, state.view, head) if at is None else spans_at(log, head)
+        return read_view(log, spans, head, ref.id, last)
 
     def messages(self, at: int | None = None) -> list[Message]:
         """The messages of the view: `view(at).messages`."""
@@ -398,14 +399,6 @@ class Session:
             raise NotFound("session", self.key, "it is made at its first append, or at once by store.new(key=…)")
         return ref
 
-    def _head_or(self, at: int | None) -> int:
-        head = self.head
-        if at is None:
-            return head
-        if not 0 <= check_seq(at, "at") <= head:
-            raise NotFound("entry", at, f"the log ends at {head}")
-        return at
-
     def _keyed(self, key: str) -> Entry | None:
         ref = self._found()
         found = range(0) if ref is None else self._backend.keyed(ref, key_bytes(key) or b"")
@@ -589,6 +582,15 @@ def check_about(fields: dict[str, Any], meta: dict[str, Any] | None) -> dict[str
             raise InvalidArgument(f"cwd is a path or None, not {cwd!r}")
         fields = fields | {"cwd": os.path.abspath(os.path.expanduser(os.fspath(cwd)))}
     return fields
+
+
+def _moment(at: int | None, head: int) -> int:
+    """The entry to look back to: `at`, or the head."""
+    if at is None:
+        return head
+    if not 0 <= check_seq(at, "at") <= head:
+        raise NotFound("entry", at, f"the log ends at {head}")
+    return at
 
 
 def _pick(calls: list[ToolCall], call_id: str) -> ToolCall:

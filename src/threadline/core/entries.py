@@ -90,7 +90,7 @@ class Row(NamedTuple):
 
     def entry(self, session: str) -> Entry:
         """The entry, if it looks whole. Raises Damaged."""
-        seq, kind, at, tokens, *_, digest, _, key, usage, _, body = self
+        seq, kind, at, tokens, _, _, _, _, _, _, digest, _, key, usage, _, body = self
         try:
             whole = looks_whole(digest, kind, at, key, tokens, usage, body)
         except MISTYPED as error:
@@ -190,9 +190,7 @@ def micros(moment: datetime) -> int:
 
 
 def moment(micros: int) -> datetime:
-    if 0 <= micros < 2**52:  # until the year 2112 a float is exact to the microsecond, and twice as quick
-        return datetime.fromtimestamp(micros / 1e6, UTC)
-    return _EPOCH + timedelta(microseconds=micros)
+    return _EPOCH + _MICROSECOND * micros
 
 
 def stored(text: str) -> bytes:

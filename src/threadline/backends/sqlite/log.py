@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from threadline.backends.backend import Ref
@@ -13,6 +14,8 @@ from threadline.errors import Damaged
 PAGE = 256  # rows read at once: enough to be quick, few enough that no reader holds up a checkpoint
 
 Select = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a named statement, in or out of a transaction
+
+_row: Callable[[Any], Row] = partial(tuple.__new__, Row)  # as Row._make, in C
 
 
 class SqliteLog:
@@ -50,7 +53,7 @@ class SqliteLog:
             found = self._select("rows_reverse" if reverse else "rows", (log, low, high, page))
         except Damaged:  # one bad page of the file must not hide the rest
             found = self._one_by_one(log, low, high, page, reverse)
-        return list(map(Row._make, found))
+        return list(map(_row, found))
 
     def _one_by_one(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Any]:
         seqs = range(high, max(low, high - page + 1) - 1, -1) if reverse else range(low, min(high, low + page - 1) + 1)
