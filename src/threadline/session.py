@@ -381,8 +381,9 @@ class Session:
             return self._backend.write(Target(self._ref), ops, expect).entries
         assert self._new is not None
         new = self._new if self._new.at else replace(self._new, at=ops[0].at)
-        self._ref, entries = self._backend.write(Target(None, new), ops, expect)
-        return entries
+        written = self._backend.write(Target(None, new), ops, expect)
+        self._ref = written.ref
+        return written.entries
 
     def _change(self, **what: Any) -> None:
         self._backend.change(self._made(), Change(at=self._pen.now(), **what))

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from typing import Any
 
 from threadline.backends.backend import Ref
-from threadline.core.entries import Row
+from threadline.core.entries import Row, row_of
 from threadline.errors import Damaged
 
 PAGE = 256  # rows read at once: enough to be quick, few enough that no reader holds up a checkpoint
 
 Select = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a named statement, in or out of a transaction
-
-_row: Callable[[Any], Row] = partial(tuple.__new__, Row)  # as Row._make, in C
 
 
 class SqliteLog:
@@ -28,7 +25,7 @@ class SqliteLog:
     def row(self, seq: int) -> Row:
         for log, first, last in reversed(self._ref.lineage):
             if first <= seq <= last and (found := self._select("row", (log, seq))):
-                return Row._make(found[0])
+                return row_of(found[0])
         raise Damaged(self._ref.id, seq, "the entry is missing")
 
     def rows(
@@ -53,7 +50,7 @@ class SqliteLog:
             found = self._select("rows_reverse" if reverse else "rows", (log, low, high, page))
         except Damaged:  # one bad page of the file must not hide the rest
             found = self._one_by_one(log, low, high, page, reverse)
-        return list(map(_row, found))
+        return list(map(row_of, found))
 
     def _one_by_one(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Any]:
         seqs = range(high, max(low, high - page + 1) - 1, -1) if reverse else range(low, min(high, low + page - 1) + 1)

@@ -19,7 +19,7 @@ from threadline.core.about import About, Change, changed, inherited, opening_wor
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, stored, text
-from threadline.core.fold import State, after, start, state_at
+from threadline.core.fold import State, after, start, state_at, state_of
 from threadline.core.ops import Op
 from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
 
@@ -48,8 +48,9 @@ class _Writing(SqliteLog):
         self._ref = ref
         self._connection = connection
         self._expect = expect
-        self._namespace, self._own, self._status, self._opened, self._updated_at, *fold = head_of(connection, ref)
-        self._state = self._before = State._make(fold)
+        found = head_of(connection, ref)
+        self._namespace, self._own, self._status, self._opened, self._updated_at = found[:5]
+        self._state = self._before = state_of(found[5:])
         self._at = 0
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
