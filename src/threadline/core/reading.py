@@ -85,8 +85,8 @@ def _last(log: Log, spans: Spans, last: int) -> tuple[list[Row], list[int]]:
 
 
 def _page(last: int) -> int:
-    """A page that holds the last so many visible entries and a few notes between them."""
-    return max(16, min(256, last + last // 16))
+    """A page that holds them all where nothing silent stands between them."""
+    return max(16, min(256, last))
 
 
 def _complete(log: Log, rows: Sequence[Row], first: int, last: int) -> bool:
