@@ -25,7 +25,7 @@ from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
 from threadline.core.view import Log, spans_after, spans_at, stored_spans
 from threadline.errors import InvalidArgument, KeyReused, NotFound
-from threadline.messages import Message, ToolCall
+from threadline.messages import Message, ToolCall, content_of
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
 if TYPE_CHECKING:
@@ -336,6 +336,18 @@ class Session:
                 "entry", seq, f"the log of {ref.id!r} has entries 1 to {head}" if head else "the log is empty"
             )
         return self._backend.log(ref).row(int(seq or 0)).entry(ref.id)
+
+    def read(self, seq: int, part: int = 0, start: int = 0, length: int | None = None) -> str | bytes:
+        """A slice of one part of an entry's message: characters of its text, or bytes of its media."""
+        message = self.entry(seq).message
+        parts = () if message is None else message.parts
+        if not 0 <= check_seq(part, "part") < len(parts):
+            raise NotFound("part", part, f"entry {seq} has {len(parts)}")
+        for name, value in (("start", start), ("length", length)):
+            if value is not None and check_seq(value, name) < 0:
+                raise InvalidArgument(f"{name} is a number from 0 on, not {value}")
+        whole = content_of(parts[part])
+        return whole[start : None if length is None else start + length]
 
     # -- what is said of it ----------------------------------------------------------------------------
 
