@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from threadline.backends.backend import NewSession, Record, Ref, Target
 from threadline.core.about import About, Change
-from threadline.core.calls import walk
+from threadline.core.calls import OpenCall, walk
 from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
 from threadline.core.entries import Entry, calls_and_results, moment
@@ -24,7 +24,7 @@ from threadline.core.fold import nodes
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
 from threadline.core.view import Log, spans_after, spans_at, stored_spans
-from threadline.errors import InvalidArgument, KeyReused, NotFound
+from threadline.errors import Damaged, InvalidArgument, KeyReused, NotFound
 from threadline.messages import Message, ToolCall, content_of
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
@@ -271,7 +271,7 @@ class Session:
         log, top = self._backend.log(ref), self._backend.state(ref).open
         waiting = list(walk(top, nodes(log)))[::-1]
         calls = {call.seq: _left_open(log, ref, call.seq) for call in waiting}
-        return [PendingCall(_pick(calls[call.seq], call.id), call.seq, call.started > 0) for call in waiting]
+        return [PendingCall(_pick(calls[call.seq], call), call.seq, call.started > 0) for call in waiting]
 
     @property
     def unanswered(self) -> Entry | None:
@@ -606,9 +606,12 @@ def _moment(at: int | None, head: int) -> int:
     return at
 
 
-def _pick(calls: list[ToolCall], call_id: str) -> ToolCall:
+def _pick(calls: list[ToolCall], open_call: OpenCall) -> ToolCall:
     """Take out the first call of that id: a message may make two of one id, and the later is answered first."""
-    return calls.pop(next(i for i, call in enumerate(calls) if call.id == call_id))
+    for at, call in enumerate(calls):
+        if call.id == open_call.id:
+            return calls.pop(at)
+    raise Damaged(None, open_call.seq, "the call that is said to be open is not in it")
 
 
 def _left_open(log: Log, ref: Ref, seq: int) -> list[ToolCall]:
