@@ -30,36 +30,43 @@ class BareLog:
         self.connection.execute("UPDATE counter SET head = ? WHERE session = ?", (self.seq, 1))
         self.connection.execute("COMMIT")
 
-    def fill(self, body: bytes, count: int) -> None:
-        with self.connection:
-            self.connection.executemany(
-                "INSERT INTO entry (session, seq, body) VALUES (1, ?, ?)",
-                ((seq, body) for seq in range(self.seq + 1, self.seq + count + 1)),
-            )
-        self.seq += count
-
-    def tail(self, count: int) -> list[Any]:
-        rows = self.connection.execute(
-            "SELECT seq, body FROM entry WHERE session = 1 ORDER BY seq DESC LIMIT ?", (count,)
-        ).fetchall()
-        return [decode(body) for _, body in rows]
-
 
 decode = msgspec.json.Decoder().decode
+START_US = 1_700_000_000_000_000  # a time of our days
+
+
+def bare_tail(path: Path, body: bytes, entries: int) -> Callable[[], list[Any]]:
+    """The last 120 of so many entries: the columns that an Entry shows, and the body as plain dicts."""
+    connection = apsw.Connection(str(path))
+    connection.execute(
+        "CREATE TABLE entry (id INTEGER PRIMARY KEY, session INT, seq INT, kind TEXT, at INT, tokens INT,"
+        " key BLOB, usage BLOB, body BLOB, UNIQUE (session, seq))"
+    )
+    with connection:
+        connection.executemany(
+            "INSERT INTO entry (session, seq, kind, at, tokens, body) VALUES (1, ?, 'message', ?, 260, ?)",
+            ((seq, START_US + seq, body) for seq in range(1, entries + 1)),
+        )
+    query = "SELECT seq, kind, at, tokens, key, usage, body FROM entry WHERE session = ? ORDER BY seq DESC LIMIT 120"
+    return lambda: [(row, decode(row[6])) for row in connection.execute(query, (1,)).fetchall()]
 
 
 def bare_listing(path: Path, sessions: int) -> Callable[[], list[Any]]:
-    """The latest 50 of so many sessions, from one index."""
+    """The latest 50 of so many sessions, from one index: the columns that a SessionInfo shows, `about` as a dict."""
     connection = apsw.Connection(str(path))
     connection.execute(
-        "CREATE TABLE session (id INTEGER PRIMARY KEY, name TEXT, title TEXT, about TEXT, head INT, updated_at INT);"
+        "CREATE TABLE session (id INTEGER PRIMARY KEY, name BLOB, key BLOB, about BLOB, status INT, created_at INT,"
+        " updated_at INT, head INT, messages INT, tokens INT, pending INT);"
         "CREATE INDEX by_updated ON session (updated_at)"
     )
-    about = '{"title":"how do I list my sessions?","tags":[]}'
+    about = b'{"title":"how do I list my sessions? 7","titled_by":"person","cwd":"/work/7"}'
     with connection:
         connection.executemany(
-            "INSERT INTO session VALUES (?, ?, ?, ?, ?, ?)",
-            ((n, f"session-{n}", "how do I list my sessions?", about, 2, n) for n in range(sessions)),
+            "INSERT INTO session VALUES (?, ?, NULL, ?, 0, ?, ?, 2, 2, 100, 0)",
+            ((n, b"session-%d" % n, about, START_US + n, START_US + n) for n in range(sessions)),
         )
-    query = "SELECT id, name, title, about, head, updated_at FROM session ORDER BY updated_at DESC LIMIT 50"
-    return lambda: [(*row, decode(row[3].encode())) for row in connection.execute(query).fetchall()]
+    query = (
+        "SELECT name, key, about, status, created_at, updated_at, head, messages, tokens, pending"
+        " FROM session ORDER BY updated_at DESC LIMIT 50"
+    )
+    return lambda: [(row, decode(row[2])) for row in connection.execute(query).fetchall()]

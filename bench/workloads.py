@@ -11,7 +11,7 @@ from pathlib import Path
 import apsw
 
 import threadline
-from bench.floors import BareLog, bare_listing
+from bench.floors import BareLog, bare_listing, bare_tail
 from bench.measure import cpu_ms_of_script, in_turns
 from threadline import Message, Session, Store
 from threadline.backends.sqlite.backend import SqliteBackend
@@ -55,10 +55,9 @@ def growth(folder: Path, large: int) -> Iterator[Found]:
 
 
 def tails(folder: Path, sessions: dict[int, Session], large: int) -> Iterator[Found]:
-    bare = BareLog(folder / "bare-tail.db", "normal")
-    bare.fill(BODY, 10_000)
+    bare = bare_tail(folder / "bare-tail.db", BODY, 10_000)
     calls = {str(size): tail(session) for size, session in sessions.items() if size >= 120}
-    took = in_turns({"bare": lambda: bare.tail(120), **calls}, 50)
+    took = in_turns({"bare": bare, **calls}, 50)
     ratio = took[str(large)].median_us / took["bare"].median_us
     yield f"view(last=120) of {large:,}", ratio, 2.0, "x bare", f"{took[str(large)]} beside {took['bare']}"
     flat = took[str(large)].median_us / took["10000"].median_us

@@ -9,6 +9,7 @@ import apsw
 import pytest
 
 from threadline.backends import sql
+from threadline.backends.sqlite.sessions import listing
 
 QUERIES = sql.queries("sqlite")
 
@@ -73,3 +74,16 @@ def test_a_scan_would_be_seen(database: apsw.Connection) -> None:
     steps = [row[3] for row in database.execute("EXPLAIN QUERY PLAN SELECT * FROM entry WHERE at = 1").fetchall()]
 
     assert steps[0].startswith("SCAN")
+
+
+@pytest.mark.parametrize("name", ["list_by_updated", "list_by_created"])
+def test_a_listing_weighs_only_the_filters_that_were_asked_for(database: apsw.Connection, name: str) -> None:
+    filters = {"status", "waiting", "before", "cwd", "agent", "prefix", "tag"}
+
+    bare, by_tag, whole = (listing(name, frozenset(asked)) for asked in ((), {"tag"}, filters))
+
+    assert [mark for mark in filters if f":{mark}" in bare] == []
+    assert [mark for mark in filters if f":{mark}" in by_tag] == ["tag"]
+    assert whole == QUERIES[name]
+    steps = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {bare}", dict.fromkeys(QUERY_NAMES)).fetchall()]
+    assert [step for step in steps if step.startswith("SCAN") or "TEMP B-TREE" in step] == []

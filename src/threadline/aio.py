@@ -147,6 +147,7 @@ class AsyncSession:
     start_call = in_session(Session.start_call)
     repair = in_session(Session.repair)
     entry = in_session(Session.entry)
+    read = in_session(Session.read)
     rename = in_session(Session.rename)
     tag = in_session(Session.tag)
     untag = in_session(Session.untag)

@@ -6,10 +6,11 @@ parts whole in `Other`, unknown roles as they are.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeAlias
 
-from msgspec import Struct
+from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr
 
 
@@ -121,6 +122,20 @@ class Message(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
     @property
     def results(self) -> tuple[ToolResult, ...]:
         return tuple(part for part in self.parts if type(part) is ToolResult)
+
+
+def content_of(part: Part) -> str | bytes:
+    """All that a part holds: its text, the bytes of its media, or else its JSON."""
+    match part:
+        case Text(text) | Reasoning(text):
+            return text
+        case Media(_, data) if data is not None:
+            return data
+        case ToolResult():
+            return _readable(part)
+        case ToolCall(_, _, args) if isinstance(args, str):
+            return args
+    return json.dumps(to_builtins(part), ensure_ascii=False)
 
 
 def _said(text: str | None, parts: tuple[Part, ...]) -> tuple[Part, ...]:

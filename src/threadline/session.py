@@ -16,17 +16,17 @@ from msgspec.structs import replace
 
 from threadline.backends.backend import NewSession, Record, Ref, Target
 from threadline.core.about import About, Change
-from threadline.core.calls import walk
+from threadline.core.calls import OpenCall, walk
 from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
 from threadline.core.entries import Entry, calls_and_results, moment
 from threadline.core.fold import nodes, state_at
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
-from threadline.core.view import Log, spans_at, stored_spans
+from threadline.core.view import Log, spans_after, spans_at, stored_spans
 from threadline.core.window import FRONT, Front, Source, Tail, read_source
-from threadline.errors import InvalidArgument, KeyReused, NotFound
-from threadline.messages import Message, ToolCall
+from threadline.errors import Damaged, InvalidArgument, KeyReused, NotFound
+from threadline.messages import Message, ToolCall, content_of
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
 if TYPE_CHECKING:
@@ -162,12 +162,13 @@ class Session:
         """What the model sees now, or saw right after entry `at`; only the `last` so many entries if given."""
         if last is not None and check_seq(last, "last") < 0:
             raise InvalidArgument(f"last is a number of entries, not {last}")
-        head = self._head_or(at)
         ref = self._found()
         if ref is None:
-            return View((), 0)
-        log = self._backend.log(ref)
-        return read_view(log, spans_at(log, head), head, ref.id, last)
+            return View((), _moment(at, 0))
+        log, state = self._backend.log(ref), self._backend.state(ref)
+        head = _moment(at, state.head)
+        spans = spans_after(log, state.view, head) if at is None else spans_at(log, head)
+        return read_view(log, spans, head, ref.id, last)
 
     def messages(self, at: int | None = None) -> list[Message]:
         """The messages of the view: `view(at).messages`."""
@@ -294,7 +295,7 @@ class Session:
         log, top = self._backend.log(ref), self._backend.state(ref).open
         waiting = list(walk(top, nodes(log)))[::-1]
         calls = {call.seq: _left_open(log, ref, call.seq) for call in waiting}
-        return [PendingCall(_pick(calls[call.seq], call.id), call.seq, call.started > 0) for call in waiting]
+        return [PendingCall(_pick(calls[call.seq], call), call.seq, call.started > 0) for call in waiting]
 
     @property
     def unanswered(self) -> Entry | None:
@@ -360,6 +361,18 @@ class Session:
             )
         return self._backend.log(ref).row(int(seq or 0)).entry(ref.id)
 
+    def read(self, seq: int, part: int = 0, start: int = 0, length: int | None = None) -> str | bytes:
+        """A slice of one part of an entry's message: characters of its text, or bytes of its media."""
+        message = self.entry(seq).message
+        parts = () if message is None else message.parts
+        if not 0 <= check_seq(part, "part") < len(parts):
+            raise NotFound("part", part, f"entry {seq} has {len(parts)}")
+        for name, value in (("start", start), ("length", length)):
+            if value is not None and check_seq(value, name) < 0:
+                raise InvalidArgument(f"{name} is a number from 0 on, not {value}")
+        whole = content_of(parts[part])
+        return whole[start : None if length is None else start + length]
+
     # -- what is said of it ----------------------------------------------------------------------------
 
     def rename(self, title: str, auto: bool = False) -> None:
@@ -404,8 +417,9 @@ class Session:
             return self._backend.write(Target(self._ref), ops, expect).entries
         assert self._new is not None
         new = self._new if self._new.at else replace(self._new, at=ops[0].at)
-        self._ref, entries = self._backend.write(Target(None, new), ops, expect)
-        return entries
+        written = self._backend.write(Target(None, new), ops, expect)
+        self._ref = written.ref
+        return written.entries
 
     def _change(self, **what: Any) -> None:
         self._backend.change(self._made(), Change(at=self._pen.now(), **what))
@@ -422,14 +436,6 @@ class Session:
             raise NotFound("session", self.key, "it is made at its first append, or at once by store.new(key=…)")
         return ref
 
-    def _head_or(self, at: int | None) -> int:
-        head = self.head
-        if at is None:
-            return head
-        if not 0 <= check_seq(at, "at") <= head:
-            raise NotFound("entry", at, f"the log ends at {head}")
-        return at
-
     def _keyed(self, key: str) -> Entry | None:
         ref = self._found()
         found = range(0) if ref is None else self._backend.keyed(ref, key_bytes(key) or b"")
@@ -439,9 +445,10 @@ class Session:
         """What a context is made of. The front of a long view is read once: it stays while the view has that shape."""
         ref = self._found()
         if ref is None:
+            _moment(at, 0)
             return Source(Tail((), whole=True), system=None if self._new is None else self._new.about.system)
         record, log = self._backend.record(ref), self._backend.log(ref)
-        state = record.state if at is None else state_at(log, self._head_or(at), b"")
+        state = record.state if at is None else state_at(log, _moment(at, record.state.head), b"")
         view, known = self._front
         source = read_source(
             log,
@@ -635,9 +642,21 @@ def check_about(fields: dict[str, Any], meta: dict[str, Any] | None) -> dict[str
     return fields
 
 
-def _pick(calls: list[ToolCall], call_id: str) -> ToolCall:
+def _moment(at: int | None, head: int) -> int:
+    """The entry to look back to: `at`, or the head."""
+    if at is None:
+        return head
+    if not 0 <= check_seq(at, "at") <= head:
+        raise NotFound("entry", at, f"the log ends at {head}")
+    return at
+
+
+def _pick(calls: list[ToolCall], open_call: OpenCall) -> ToolCall:
     """Take out the first call of that id: a message may make two of one id, and the later is answered first."""
-    return calls.pop(next(i for i, call in enumerate(calls) if call.id == call_id))
+    for at, call in enumerate(calls):
+        if call.id == open_call.id:
+            return calls.pop(at)
+    raise Damaged(None, open_call.seq, "the call that is said to be open is not in it")
 
 
 def _left_open(log: Log, ref: Ref, seq: int) -> list[ToolCall]:

@@ -50,7 +50,7 @@ class NewSession(Struct, frozen=True):
     about: About
 
 
-class Target(NamedTuple):
+class Target(Struct, frozen=True):
     """Which session to write to: one that exists, or the one of `new.key`, made if it does not."""
 
     ref: Ref | None
@@ -70,7 +70,7 @@ class Record(NamedTuple):
     updated_at: int
 
 
-class Written(NamedTuple):
+class Written(Struct, frozen=True):
     """What a write did: the session, and for each op its entries, fresh or of an earlier call with the same key."""
 
     ref: Ref

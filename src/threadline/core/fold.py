@@ -8,12 +8,14 @@ than the head. `Store.verify` runs the same function over the bare log and compa
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
 from threadline.core import calls
 from threadline.core.calls import Node, Top
 from threadline.core.digest import link
-from threadline.core.entries import ASSISTANT, STRUCTURAL, USER, Draft, Row, calls_and_results, content
+from threadline.core.entries import ASSISTANT, STRUCTURAL, USER, Draft, Row, calls_and_results, content, row_of
 from threadline.core.view import Log, Spans, holds, spans_at, tidy
 from threadline.messages import ToolCall, ToolResult
 
@@ -31,6 +33,9 @@ class State(NamedTuple):
     pending: int
     messages: int
     tokens: int
+
+
+state_of: Callable[[Sequence[Any]], State] = partial(tuple.__new__, State)  # as State._make, in C
 
 
 def start(salt: bytes) -> State:
@@ -56,7 +61,7 @@ def after(state: State, draft: Draft, log: Log) -> tuple[State, Row]:
     elif draft.kind == "call_started" and draft.data is not None:
         open_, node, pending = calls.started(open_, seq, draft.data["call"], nodes(log))
     chain = link(chain, seq, draft.digest)
-    new = State(seq, chain, view, shown, total, open_, asked, pending, messages, view_tokens)
+    new = state_of((seq, chain, view, shown, total, open_, asked, pending, messages, view_tokens))
     return new, _row(new, draft, node)
 
 
@@ -156,22 +161,24 @@ def _asked(kind: str, data: dict[str, Any], past: Spans, log: Log) -> int:
 
 
 def _row(state: State, draft: Draft, node: Node | None) -> Row:
-    seq, chain, view, shown, total, open_, asked, *_ = state
-    return Row(
-        seq,
-        draft.kind,
-        draft.at,
-        draft.tokens,
-        draft.voice,
-        view,
-        shown,
-        total,
-        open_,
-        asked,
-        draft.digest,
-        chain,
-        draft.key,
-        draft.usage,
-        None if node is None else calls.encode(node),
-        draft.body,
+    seq, chain, view, shown, total, open_, asked, _, _, _ = state
+    return row_of(
+        (
+            seq,
+            draft.kind,
+            draft.at,
+            draft.tokens,
+            draft.voice,
+            view,
+            shown,
+            total,
+            open_,
+            asked,
+            draft.digest,
+            chain,
+            draft.key,
+            draft.usage,
+            None if node is None else calls.encode(node),
+            draft.body,
+        )
     )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from itertools import islice
+from itertools import count, islice
+from operator import attrgetter, eq
 
 from msgspec import Struct
 
@@ -11,6 +12,8 @@ from threadline.core.entries import USER, Entry, Row, voice_of
 from threadline.core.view import Log, Spans
 from threadline.errors import Damaged
 from threadline.messages import Message
+
+_shown = attrgetter("shown")
 
 MISSING_MAX = 1_000  # a flipped bit in a head can seem to lose millions of entries
 
@@ -82,18 +85,24 @@ def _last(log: Log, spans: Spans, last: int) -> tuple[list[Row], list[int]]:
 
 
 def _page(last: int) -> int:
-    """A page that holds the last so many visible entries and a few notes between them."""
-    return max(16, min(256, last + last // 16))
+    """A page that holds them all where nothing silent stands between them."""
+    return max(16, min(256, last))
 
 
 def complete(log: Log, rows: Sequence[Row], first: int, last: int) -> bool:
-    """Whether these are all visible entries of `first..last`: they are counted in `shown` without a gap."""
+    """Whether these are all visible entries of `first..last`: they are counted in `shown` without a gap.
+
+    Where they reach an end of it, nothing beyond needs to be looked up."""
     try:
-        before = log.row(first - 1).shown if first > 1 else 0
-        after = log.row(last).shown
-    except Damaged:
+        before = rows[0].shown - 1 if rows and rows[0].seq == first else _shown_at(log, first - 1)
+        after = rows[-1].shown if rows and rows[-1].seq == last else _shown_at(log, last)
+        return after - before == len(rows) and all(map(eq, map(_shown, rows), count(before + 1)))
+    except (Damaged, TypeError):  # a flipped bit may change a column's type
         return False
-    return after - before == len(rows) and all(row.shown == n for n, row in enumerate(rows, before + 1))
+
+
+def _shown_at(log: Log, seq: int) -> int:
+    return log.row(seq).shown if seq else 0
 
 
 def missing(log: Log, first: int, last: int) -> list[int]:

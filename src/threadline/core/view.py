@@ -33,9 +33,11 @@ class Log(Protocol):
 
 def spans_at(log: Log, seq: int) -> Spans:
     """The view right after entry `seq`."""
-    if seq == 0:
-        return ()
-    view = log.row(seq).view
+    return spans_after(log, log.row(seq).view, seq) if seq else ()
+
+
+def spans_after(log: Log, view: int, seq: int) -> Spans:
+    """The same where the last structural entry is known: its view, and everything after it."""
     return tidy([*stored_spans(log.row(view), "view"), (view + 1, seq)] if view else [(1, seq)])
 
 

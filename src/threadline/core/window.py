@@ -16,7 +16,7 @@ from threadline.core.fold import State, nodes
 from threadline.core.legal import asks
 from threadline.core.reading import complete, missing
 from threadline.core.usage import usage_of
-from threadline.core.view import Log, Spans, spans_at
+from threadline.core.view import Log, Spans, spans_after
 from threadline.errors import Damaged, InvalidArgument
 
 FRONT = 64  # entries at the front of a view: they tell the system's words, and how the provider counts
@@ -77,7 +77,7 @@ def read_source(
     log: Log, session: str, state: State, limits: Limits, *, system: str | None, front: Front | None = None
 ) -> Source:
     """All that a context within the limits needs, read once; `front` if it is known from an earlier reading."""
-    spans = spans_at(log, state.head)
+    spans = spans_after(log, state.view, state.head)
     if state.messages <= FRONT:
         tail = read_tail(log, spans, session)
         front = front_of(tail.entries, limits)
@@ -126,7 +126,7 @@ def read_tail(log: Log, spans: Spans, session: str, tokens: int | None = None, m
 
 
 def _page(messages: int | None) -> int:
-    return PAGE if messages is None else max(16, min(256, messages + messages // 8))
+    return PAGE if messages is None else max(16, min(256, messages + 2))
 
 
 class _Reader:

@@ -284,6 +284,7 @@ class SqliteBackend:
                 "sessions": counts[0],
                 "logs": counts[1],
                 "entries": counts[2],
+                "blobs": counts[3],
                 "size_bytes": pages * size,
                 "free_bytes": connection.pragma("freelist_count") * size,
                 "wal_bytes": files.size(self._path + "-wal"),

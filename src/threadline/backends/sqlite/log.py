@@ -7,7 +7,8 @@ from contextlib import suppress
 from typing import Any
 
 from threadline.backends.backend import Ref
-from threadline.core.entries import Row
+from threadline.backends.blobs import MARK, decompress, packed, unpack
+from threadline.core.entries import Row, row_of
 from threadline.errors import Damaged
 
 PAGE = 256  # rows read at once: enough to be quick, few enough that no reader holds up a checkpoint
@@ -25,7 +26,7 @@ class SqliteLog:
     def row(self, seq: int) -> Row:
         for log, first, last in reversed(self._ref.lineage):
             if first <= seq <= last and (found := self._select("row", (log, seq))):
-                return Row._make(found[0])
+                return self._whole(row_of(found[0]))
         raise Damaged(self._ref.id, seq, "the entry is missing")
 
     def rows(
@@ -50,7 +51,23 @@ class SqliteLog:
             found = self._select("rows_reverse" if reverse else "rows", (log, low, high, page))
         except Damaged:  # one bad page of the file must not hide the rest
             found = self._one_by_one(log, low, high, page, reverse)
-        return list(map(Row._make, found))
+        return list(map(self._whole, map(row_of, found)))
+
+    def _whole(self, row: Row) -> Row:
+        """The row with its large strings put back. One that cannot be is left as it is: its digest tells."""
+        body = row.body
+        if type(body) is not bytes or body[:1] != MARK:
+            return row
+        with suppress(Damaged):
+            cut = packed(body)
+            return row._replace(body=unpack(cut, {name: self._blob(name) for name in cut.names}))
+        return row
+
+    def _blob(self, name: bytes) -> bytes:
+        found = self._select("blob", (self._ref.tree, name))
+        if not found:
+            raise Damaged(self._ref.id, None, "a large part of it is missing")
+        return decompress(found[0][0])
 
     def _one_by_one(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Any]:
         seqs = range(high, max(low, high - page + 1) - 1, -1) if reverse else range(low, min(high, low + page - 1) + 1)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
+from functools import cache
 from typing import Any
 
 import apsw
 
 from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
-from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, many, one
+from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, SQL, many, one
 from threadline.core import codec
 from threadline.core.about import decode
 from threadline.core.entries import stored, text, text_or_none
-from threadline.core.fold import State
+from threadline.core.fold import state_of
 from threadline.errors import Damaged
 
 FEW = 1_000  # up to so many sessions of a folder, agent or tag are sorted rather than walked to
@@ -30,11 +32,11 @@ def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key
 
 
 def record_of(found: tuple[Any, ...]) -> Record:
-    number, id, key, about, status, created_at, updated_at, *fold = found
-    if not {type(created_at), type(updated_at), *map(type, fold)} <= NUMBERS_AND_BYTES:
+    number, id, key, about, status, created_at, updated_at = found[:7]
+    if not NUMBERS_AND_BYTES.issuperset(map(type, found[5:])):
         raise Damaged(text(id), None, "its head row is not what it was")
-    named = text_or_none(key)
-    return Record(number, text(id), named, decode(about), STATUSES[status], State._make(fold), created_at, updated_at)
+    named, state = text_or_none(key), state_of(found[7:])
+    return Record(number, text(id), named, decode(about), STATUSES[status], state, created_at, updated_at)
 
 
 def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
@@ -42,12 +44,21 @@ def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tu
     name = f"list_by_{query.order}"
     if (few := _few(connection, query, values)) is not None:
         name, values["numbers"] = "list_few", codec.encode(few).decode()
-    found = many(connection, name, values)
+    asked = frozenset(name for name, value in values.items() if value is not None)
+    found = connection.execute(listing(name, asked), values).fetchall()
     records = [record_of(row) for row in found[: query.limit]]
     if len(found) <= query.limit:
         return records, None
     last = records[-1]
     return records, (last.created_at if query.order == "created" else last.updated_at, last.number)
+
+
+@cache
+def listing(name: str, asked: frozenset[str]) -> str:
+    """The listing without the filters that nobody asked for: each would be weighed again for every session."""
+    clauses = re.split(r"\n(?=AND|ORDER BY)", SQL[name])
+    filters = [re.match(r"AND +\(:(\w+) +IS NULL OR", clause) for clause in clauses]
+    return "\n".join(c for c, filter in zip(clauses, filters, strict=True) if filter is None or filter[1] in asked)
 
 
 def _bindings(query: Query) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import apsw
 import msgspec
 
 from threadline.backends.backend import STATUSES, NewSession, Piece, Ref, Target, Written
+from threadline.backends.blobs import LARGE_BYTES, compress, pack
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find
@@ -18,8 +19,8 @@ from threadline.core import codec
 from threadline.core.about import About, Change, changed, inherited, opening_words
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
-from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, stored, text
-from threadline.core.fold import State, after, start, state_at
+from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, Row, stored, text
+from threadline.core.fold import State, after, start, state_at, state_of
 from threadline.core.ops import Op
 from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
 
@@ -48,8 +49,9 @@ class _Writing(SqliteLog):
         self._ref = ref
         self._connection = connection
         self._expect = expect
-        self._namespace, self._own, self._status, self._opened, self._updated_at, *fold = head_of(connection, ref)
-        self._state = self._before = State._make(fold)
+        found = head_of(connection, ref)
+        self._namespace, self._own, self._status, self._opened, self._updated_at = found[:5]
+        self._state = self._before = state_of(found[5:])
         self._at = 0
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
@@ -88,9 +90,21 @@ class _Writing(SqliteLog):
 
     def _insert(self, draft: Draft) -> None:
         self._state, row = after(self._state, draft, self)
+        if len(row.body) >= LARGE_BYTES:
+            row = self._packed(row)
         run(self._connection, "insert_entry", (self._own, *row))
         if self._opened < OPENED_BY_USER and draft.voice:
             self._open(draft)
+
+    def _packed(self, row: Row) -> Row:
+        """The row with its large strings out of line; one that the tree has already is not stored again."""
+        body, blobs = pack(row.body)
+        for name, content in blobs.items():
+            if not many(self._connection, "has_blob", (self._ref.tree, name)):
+                blob = (self._ref.tree, name, len(content), compress(content))
+                run(self._connection, "insert_blob", blob)
+            run(self._connection, "insert_blob_use", (self._own, row.seq, self._ref.tree, name))
+        return row._replace(body=body)
 
     def _open(self, draft: Draft) -> None:
         """Let the opening words be title and preview: the user's, or the assistant's until there are some."""

@@ -10,6 +10,7 @@ import apsw
 
 from threadline.backends import sql
 from threadline.backends.backend import Piece, Problem, Ref
+from threadline.backends.blobs import decompress, name_of
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
@@ -31,6 +32,7 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
         partial(_schema, connection),
         partial(_sessions, connection, counts),
         partial(_keys, connection, counts),
+        partial(_blobs, connection),
         partial(_strays, connection),
     )
     problems: list[Problem] = []
@@ -61,28 +63,28 @@ def _sessions(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[P
         counts["sessions"] += 1
         name = f"#{number}"
         try:
-            name = yield from _session(connection, number)
-            yield from _log(connection, number, name, counts)
+            name, tree = yield from _session(connection, number)
+            yield from _log(connection, number, name, tree, counts)
         except UNREADABLE as error:
             yield Problem(name, None, f"cannot be read: {error}")
 
 
-def _session(connection: apsw.Connection, number: int) -> Generator[Problem, None, str]:
-    """The rows that say what the session is; returns its name."""
+def _session(connection: apsw.Connection, number: int) -> Generator[Problem, None, tuple[str, bytes]]:
+    """The rows that say what the session is; returns its name and that of its tree."""
     row = one(connection, "verify_session", (number,))
     if row is None:
         yield Problem(f"#{number}", None, "the session row is missing")
-        return f"#{number}"
+        return f"#{number}", b""
     *columns, mark = row
     namespace, name, about = columns[1], text(columns[2]), decode(columns[8])
     if seal(*columns) != mark:
         yield Problem(name, None, "the session row does not match its seal")
     if {(namespace, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (number,))):
         yield Problem(name, None, "the tags that listings use are not those of the session")
-    return name
+    return name, columns[0]
 
 
-def _log(connection: apsw.Connection, number: int, name: str, counts: dict[str, int]) -> Iterator[Problem]:
+def _log(connection: apsw.Connection, number: int, name: str, tree: bytes, counts: dict[str, int]) -> Iterator[Problem]:
     """The head row, the lineage, and the session's own log, folded anew."""
     head = one(connection, "verify_head", (number,))
     if head is None:
@@ -92,7 +94,7 @@ def _log(connection: apsw.Connection, number: int, name: str, counts: dict[str, 
     if head_seal(number, namespace, own, *columns[:3]) != mark:
         yield Problem(name, None, "the head row does not match its seal")
     lineage = yield from _lineage(connection, number, name, own)
-    log = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
+    log = SqliteLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
     (salt,) = one(connection, "salt", (lineage[0].log,))
     base, state = lineage[-1].first - 1, State(*columns[3:])
     audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
@@ -134,6 +136,27 @@ def _keys(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Probl
             yield Problem(text_or_none(id), columns[2], "an idempotency key names entries that do not carry it")
     for seq, id in many(connection, "verify_keyless"):
         yield Problem(text_or_none(id), seq, "the row of its idempotency key is missing")
+
+
+def _blobs(connection: apsw.Connection) -> Iterator[Problem]:
+    """Every large part against its name, and its uses against the entries."""
+    for _, name, size, content in connection.execute(SQL["verify_blobs"]):
+        try:
+            found = decompress(content)
+        except Damaged as error:
+            yield Problem(None, None, error.what)
+            continue
+        if name_of(found) != name or len(found) != size:
+            yield Problem(None, None, "a large part does not match its name")
+    for what, log, seq in many(connection, "verify_blob_uses"):
+        yield Problem(_session_of(connection, log), seq, what)
+    for log, seq in many(connection, "verify_unused"):
+        yield Problem(_session_of(connection, log), seq, "nothing records its large parts")
+
+
+def _session_of(connection: apsw.Connection, log: int | None) -> str | None:
+    found = None if log is None else one(connection, "verify_owner", (log,))
+    return None if found is None else text(found[0])
 
 
 def _strays(connection: apsw.Connection) -> Iterator[Problem]:

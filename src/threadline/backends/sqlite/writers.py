@@ -6,12 +6,14 @@ writing writes at once, without a queue. Threads that come meanwhile wait, and t
 
 from __future__ import annotations
 
-import fcntl
 import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from fcntl import LOCK_EX, LOCK_UN, flock
 from typing import Any
+
+from msgspec import Struct
 
 from threadline.errors import Closed, StoreFailed
 
@@ -29,12 +31,12 @@ class FileLock:
         try:
             if self._fd < 0:  # not earlier: a forked child must come up even if its files are gone
                 self._fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            fcntl.flock(self._fd, fcntl.LOCK_EX)
+            flock(self._fd, LOCK_EX)
         except OSError as error:
             raise StoreFailed(f"the lock beside the database cannot be taken ({error}): nothing was written") from error
 
     def release(self) -> None:
-        fcntl.flock(self._fd, fcntl.LOCK_UN)
+        flock(self._fd, LOCK_UN)
 
     def close(self) -> None:
         """Close only: in a forked child, unlocking would let go of the parent's lock."""
@@ -49,19 +51,16 @@ class FileLock:
         self.release()
 
 
-class Job:
+class Job(Struct, eq=False):
     """One operation that wants to write. It is done when it has an outcome, and that only comes after the commit."""
 
-    __slots__ = ("answer", "arguments", "done", "error", "leads", "operation", "turn")
-
-    def __init__(self, operation: Callable[..., Any], arguments: tuple[Any, ...] = ()) -> None:
-        self.operation = operation
-        self.arguments = arguments
-        self.answer: Any = None
-        self.error: BaseException | None = None
-        self.done = False
-        self.leads = False
-        self.turn: threading.Lock | None = None  # held while it waits; made only for those who do
+    operation: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    answer: Any = None
+    error: BaseException | None = None
+    done: bool = False
+    leads: bool = False
+    turn: threading.Lock | None = None  # held while it waits; made only for those who do
 
     def run(self, connection: Any) -> Any:
         return self.operation(connection, *self.arguments)

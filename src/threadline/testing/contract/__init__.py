@@ -13,6 +13,7 @@ A backend is proven by a subclass that says how to open a store:
 
 from __future__ import annotations
 
+from threadline.testing.contract.blobs import BlobsContract
 from threadline.testing.contract.calls import CallsContract
 from threadline.testing.contract.compaction import CompactionContract
 from threadline.testing.contract.durable import DurableContract
@@ -37,12 +38,14 @@ class StoreContract(
     CompactionContract,
     ForkContract,
     CallsContract,
+    BlobsContract,
     ErrorsContract,
 ):
     """All that holds while a store is open."""
 
 
 __all__ = [
+    "BlobsContract",
     "CallsContract",
     "CompactionContract",
     "Contract",

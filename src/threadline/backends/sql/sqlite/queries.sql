@@ -51,6 +51,18 @@ WHERE  i.log = ? AND i.seq BETWEEN ? AND ?
 ORDER BY i.seq DESC
 LIMIT  ?
 
+-- insert_blob: a large string, once per tree
+INSERT INTO blob (tree, name, size, content) VALUES (?, ?, ?, ?)
+
+-- has_blob: whether a tree has it already
+SELECT 1 FROM blob WHERE tree = ? AND name = ?
+
+-- insert_blob_use: an entry that a blob is a part of
+INSERT INTO blob_use (log, seq, tree, name) VALUES (?, ?, ?, ?)
+
+-- blob: a large string
+SELECT content FROM blob WHERE tree = ? AND name = ?
+
 -- insert_log: where the entries of a new session go
 INSERT INTO log (salt) VALUES (?)
 
@@ -184,7 +196,8 @@ SELECT session FROM tag WHERE namespace = :namespace AND tag = :tag LIMIT :few
 SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few
 
 -- counts: for stats
-SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry)
+SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry),
+       (SELECT count(*) FROM blob)
 
 -- schema: what the tables and indexes are
 SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name
@@ -234,3 +247,28 @@ SELECT (SELECT count(*) FROM entry WHERE log     NOT IN (SELECT log     FROM sha
        (SELECT count(*) FROM log   WHERE log     NOT IN (SELECT log     FROM share)),
        (SELECT count(*) FROM share WHERE session NOT IN (SELECT session FROM session)),
        (SELECT count(*) FROM tag   WHERE session NOT IN (SELECT session FROM session))
+
+-- verify_blobs: every large string
+SELECT tree, name, size, content FROM blob
+
+-- verify_blob_uses: where uses and blobs do not match
+SELECT 'a large part that no entry uses', NULL, NULL
+FROM   blob
+WHERE  NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.tree = blob.tree AND u.name = blob.name)
+UNION ALL
+SELECT 'a large part of it is missing', u.log, u.seq
+FROM   blob_use u
+WHERE  NOT EXISTS (SELECT 1 FROM blob b WHERE b.tree = u.tree AND b.name = u.name)
+UNION ALL
+SELECT 'a large part belongs to an entry that does not exist', u.log, u.seq
+FROM   blob_use u
+WHERE  NOT EXISTS (SELECT 1 FROM entry e WHERE e.log = u.log AND e.seq = u.seq)
+
+-- verify_unused: packed entries that no use is recorded of
+SELECT log, seq
+FROM   entry
+WHERE  substr(body, 1, 1) = x'01'
+AND    NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.log = entry.log AND u.seq = entry.seq)
+
+-- verify_owner: a session that reads a log
+SELECT s.id FROM share h JOIN session s ON s.session = h.session WHERE h.log = ? ORDER BY h.session LIMIT 1

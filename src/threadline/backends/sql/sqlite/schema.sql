@@ -116,3 +116,24 @@ CREATE TABLE key (
     seal        BLOB    NOT NULL,
     PRIMARY KEY (log, key)
 ) STRICT, WITHOUT ROWID;
+
+-- Large strings of bodies, out of line: compressed, and named by their digest, so that a tree keeps each one once. A body
+-- that was cut begins with the byte 1 and says where they belong.
+CREATE TABLE blob (
+    tree        BLOB    NOT NULL,
+    name        BLOB    NOT NULL,        -- SHA-256 of the content
+    size        INTEGER NOT NULL,        -- of the content, in bytes
+    content     BLOB    NOT NULL,        -- compressed with zstd
+    PRIMARY KEY (tree, name)
+) STRICT;
+
+-- Which entries a blob is a part of: when none is left, it goes.
+CREATE TABLE blob_use (
+    log         INTEGER NOT NULL,
+    seq         INTEGER NOT NULL,
+    tree        BLOB    NOT NULL,
+    name        BLOB    NOT NULL,
+    PRIMARY KEY (log, seq, name)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX blob_use_by_name ON blob_use (tree, name);

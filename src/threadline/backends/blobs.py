@@ -1,0 +1,96 @@
+"""Large content out of line: long strings are cut out of an entry's body, kept once per tree, and put back on reading.
+
+A body is JSON. A string in it that is longer than a few KiB (a tool's output, a picture in base64) becomes a *blob*,
+named by its digest; what stays is the body without it, and a list that says where each one belongs. Put together they
+are the body again, byte for byte, so nothing above the backends knows of it: digests are those of the whole."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from hashlib import sha256
+
+import msgspec
+from msgspec import Struct
+
+if sys.version_info >= (3, 14):
+    from compression import zstd
+else:
+    from backports import zstd
+
+from threadline.errors import Damaged
+
+LARGE_BYTES = 4_096  # shorter strings stay where they are: a row of their own would cost more than it saves
+
+MARK = b"\x01"  # begins what is stored of a packed body; JSON begins otherwise
+
+_STRINGS = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
+
+
+class Packed(Struct, frozen=True, array_like=True):
+    """A body without its large strings, and where each of them belongs: behind so many bytes of it, by its name."""
+
+    rest: bytes
+    cuts: tuple[tuple[int, bytes], ...]
+
+    @property
+    def names(self) -> tuple[bytes, ...]:
+        return tuple(name for _, name in self.cuts)
+
+
+def pack(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+    """The body as it is stored, and its large strings by name. Most bodies are small, and stay as they are."""
+    if len(body) < LARGE_BYTES:
+        return body, {}
+    rest: list[bytes] = []
+    cuts: list[tuple[int, bytes]] = []
+    blobs: dict[bytes, bytes] = {}
+    done = left = 0
+    for found in _STRINGS.finditer(body):
+        first, last = found.span(1)
+        if last - first >= LARGE_BYTES:
+            name = name_of(body[first:last])
+            blobs[name] = body[first:last]
+            rest.append(body[done:first])
+            left, done = left + first - done, last
+            cuts.append((left, name))
+    if not cuts:
+        return body, {}
+    return MARK + msgspec.msgpack.encode(Packed(b"".join((*rest, body[done:])), tuple(cuts))), blobs
+
+
+def name_of(content: bytes) -> bytes:
+    return sha256(content).digest()
+
+
+def packed(stored: bytes) -> Packed:
+    """What is left of a body that begins with the mark. Raises Damaged for what we never wrote."""
+    try:
+        return msgspec.msgpack.decode(stored[1:], type=Packed)
+    except msgspec.DecodeError as error:
+        raise Damaged(None, None, f"its large parts cannot be found: {error}") from error
+
+
+def unpack(packed: Packed, blobs: Mapping[bytes, bytes]) -> bytes:
+    """The whole body again. Raises Damaged where a blob is missing."""
+    parts: list[bytes] = []
+    done = 0
+    for at, name in packed.cuts:
+        if name not in blobs:
+            raise Damaged(None, None, "a large part of it is missing")
+        parts += (packed.rest[done:at], blobs[name])
+        done = at
+    return b"".join((*parts, packed.rest[done:]))
+
+
+def compress(content: bytes) -> bytes:
+    return zstd.compress(content)
+
+
+def decompress(stored: bytes) -> bytes:
+    """Raises Damaged for bytes that are not those that `compress` made."""
+    try:
+        return zstd.decompress(stored)
+    except (zstd.ZstdError, EOFError, TypeError, ValueError) as error:
+        raise Damaged(None, None, f"a large part of it cannot be unpacked: {error}") from error

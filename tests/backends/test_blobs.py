@@ -1,0 +1,83 @@
+"""Cutting large strings out of a body and putting them back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import apsw
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import threadline
+from threadline import Damaged, Message
+from threadline.backends.blobs import LARGE_BYTES, MARK, compress, decompress, name_of, pack, packed, unpack
+from threadline.core import codec
+from threadline.testing.strategies import json_values
+
+TEXTS = st.text(max_size=12).map(lambda text: text * 700) | st.text(max_size=4)
+
+
+@given(st.recursive(TEXTS | json_values(3), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
+def test_a_packed_body_unpacks_to_the_same_bytes(value: object) -> None:
+    body = codec.encode({"value": value})
+    stored, blobs = pack(body)
+
+    assert all(len(content) >= LARGE_BYTES and name_of(content) == name for name, content in blobs.items())
+    assert stored == body if not blobs else unpack(packed(stored), blobs) == body
+    assert stored.startswith(MARK) == bool(blobs)
+    assert all(decompress(compress(content)) == content for content in blobs.values())
+
+
+def test_a_body_is_cut_only_at_whole_strings() -> None:
+    text = 'a "quote" and a \\ at the end \\' * 400
+    body = codec.encode([text, "short", text])
+    stored, blobs = pack(body)
+
+    assert list(blobs.values()) == [codec.encode(text)[1:-1]]
+    assert packed(stored).rest == b'["","short",""]'
+
+
+def test_what_we_never_wrote_is_damage() -> None:
+    with pytest.raises(Damaged):
+        packed(MARK + b"nonsense")
+    with pytest.raises(Damaged):
+        decompress(b"nonsense")
+    with pytest.raises(Damaged):
+        unpack(packed(pack(codec.encode("x" * LARGE_BYTES))[0]), {})
+
+
+@pytest.mark.parametrize(
+    ("damage", "what"),
+    [
+        ("UPDATE blob SET content = x'00'", "cannot be unpacked"),
+        ("UPDATE blob SET size = size + 1", "does not match its name"),
+        ("DELETE FROM blob", "is missing"),
+        ("DELETE FROM blob_use", "no entry uses"),
+        ("UPDATE blob_use SET seq = 7", "does not exist"),
+    ],
+)
+def test_damage_of_a_blob_is_found_and_named(path: Path, damage: str, what: str) -> None:
+    with threadline.open(path) as store:
+        session = store.new()
+        session.extend(["before", Message.tool("c", "x" * 10_000), "after"])
+    connection = apsw.Connection(str(path))
+    connection.execute(damage)
+    connection.close()
+    with threadline.open(path) as store:
+        report = store.verify()
+
+        assert any(what in problem.what for problem in report.problems)
+
+
+def test_an_entry_whose_blob_is_lost_is_named_and_the_rest_is_read(path: Path) -> None:
+    with threadline.open(path) as store:
+        store.new(id="s").extend(["before", Message.tool("c", "x" * 10_000), "after"])
+    connection = apsw.Connection(str(path))
+    connection.execute("DELETE FROM blob")
+    connection.close()
+    with threadline.open(path) as store:
+        view = store.get("s").view()
+
+        assert [message.text for message in view.messages] == ["before", "after"]
+        assert view.damaged == (2,)
