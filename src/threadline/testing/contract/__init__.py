@@ -16,6 +16,7 @@ from __future__ import annotations
 from threadline.testing.contract.blobs import BlobsContract
 from threadline.testing.contract.calls import CallsContract
 from threadline.testing.contract.compaction import CompactionContract
+from threadline.testing.contract.contexts import ContextContract
 from threadline.testing.contract.durable import DurableContract
 from threadline.testing.contract.errors import ErrorsContract
 from threadline.testing.contract.forks import ForkContract
@@ -48,6 +49,7 @@ __all__ = [
     "BlobsContract",
     "CallsContract",
     "CompactionContract",
+    "ContextContract",
     "Contract",
     "DurableContract",
     "ErrorsContract",

@@ -136,6 +136,7 @@ READS: dict[str, Callable[[Session], object]] = {
     "view": lambda s: s.view(),
     "view_at": lambda s: s.view(at=2, last=1),
     "messages": lambda s: s.messages(),
+    "context": lambda s: s.context(format="openai", max_tokens=10_000),
     "entries": lambda s: list(s.entries()),
     "entry": lambda s: s.entry(1),
     "originals": lambda s: s.originals(3),
