@@ -39,6 +39,7 @@ class StoreContract(
     CompactionContract,
     ForkContract,
     CallsContract,
+    ContextContract,
     BlobsContract,
     ErrorsContract,
 ):
