@@ -10,6 +10,7 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers take it for true; importing typing for it would cost 10 ms
 if TYPE_CHECKING:
     from threadline import formats as formats
+    from threadline import tokenizers as tokenizers
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
@@ -97,7 +98,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats",)  # modules that are public as a whole
+_ROOMS = ("formats", "tokenizers")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

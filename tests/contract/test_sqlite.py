@@ -38,3 +38,9 @@ def test_no_claim_hides_another_of_the_same_name() -> None:
     claims = [name for topic in topics for name in vars(topic) if name.startswith("test_")]
 
     assert sorted(claims) == sorted(set(claims))
+
+
+def test_no_topic_is_left_out() -> None:
+    topics = {kind for kind in vars(contract).values() if isinstance(kind, type) and issubclass(kind, Contract)}
+
+    assert topics - {Contract, StoreContract, DurableContract} == set(StoreContract.__bases__)

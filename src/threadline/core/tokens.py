@@ -5,6 +5,9 @@ the UTF-8 bytes comes close on real transcripts, and is kinder to scripts withou
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from threadline.core import codec
 from threadline.messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
@@ -16,8 +19,13 @@ def estimate(message: Message) -> int:
     """The default for `count_tokens`."""
     count = MESSAGE_TOKENS
     for part in message.parts:
-        count += estimate_text(part.text) if type(part) is Text else _part(part)
+        count += estimate_text(part.text) if type(part) is Text else _part(part, estimate_text)
     return count
+
+
+def count(message: Message, count_text: Callable[[str], int]) -> int:
+    """The same with somebody else's count of a text."""
+    return MESSAGE_TOKENS + sum(_part(part, count_text) for part in message.parts)
 
 
 def estimate_text(text: str) -> int:
@@ -25,18 +33,22 @@ def estimate_text(text: str) -> int:
     return (size + 3) // 4
 
 
-def _part(part: Part) -> int:
+def _part(part: Part, count_text: Callable[[str], int]) -> int:
     match part:
         case Text(text):
-            return estimate_text(text)
+            return count_text(text)
         case Reasoning(text, signature, encrypted):
-            return estimate_text(text + (signature or "") + (encrypted or ""))
+            return count_text(text + (signature or "") + (encrypted or ""))
         case ToolCall(id, name, args):
-            return estimate_text(id + name) + len(codec.encode(args)) // 4
+            return count_text(id + name) + count_text(_json(args))
         case ToolResult(call_id, output):
-            shown = estimate_text(output) if isinstance(output, str) else sum(map(_part, output))
-            return estimate_text(call_id) + shown
+            shown = count_text(output) if isinstance(output, str) else sum(_part(inner, count_text) for inner in output)
+            return count_text(call_id) + shown
         case Media():
             return MEDIA_TOKENS
         case _:
-            return len(codec.encode(part)) // 4
+            return count_text(_json(part.raw))
+
+
+def _json(value: Any) -> str:
+    return codec.encode(value).decode("utf-8", "surrogatepass")
