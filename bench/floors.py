@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,11 @@ decode = msgspec.json.Decoder().decode
 START_US = 1_700_000_000_000_000  # a time of our days
 
 
-def bare_tail(path: Path, body: bytes, entries: int) -> Callable[[], list[Any]]:
-    """The last 120 of so many entries: the columns that an Entry shows, and the body as plain dicts."""
+TAIL = "SELECT seq, kind, at, tokens, key, usage, body FROM entry WHERE session = 1 ORDER BY seq DESC LIMIT 120"
+
+
+def bare_tail(path: Path, bodies: Iterable[bytes], entries: int) -> Callable[[], list[Any]]:
+    """The last 120 of so many entries, whose bodies repeat: the columns that an Entry shows, bodies as plain dicts."""
     connection = apsw.Connection(str(path))
     connection.execute(
         "CREATE TABLE entry (id INTEGER PRIMARY KEY, session INT, seq INT, kind TEXT, at INT, tokens INT,"
@@ -45,10 +49,9 @@ def bare_tail(path: Path, body: bytes, entries: int) -> Callable[[], list[Any]]:
     with connection:
         connection.executemany(
             "INSERT INTO entry (session, seq, kind, at, tokens, body) VALUES (1, ?, 'message', ?, 260, ?)",
-            ((seq, START_US + seq, body) for seq in range(1, entries + 1)),
+            ((seq, START_US + seq, body) for seq, body in zip(range(1, entries + 1), cycle(bodies), strict=False)),
         )
-    query = "SELECT seq, kind, at, tokens, key, usage, body FROM entry WHERE session = ? ORDER BY seq DESC LIMIT 120"
-    return lambda: [(row, decode(row[6])) for row in connection.execute(query, (1,)).fetchall()]
+    return lambda: [(row, decode(row[6])) for row in connection.execute(TAIL).fetchall()]
 
 
 def bare_listing(path: Path, sessions: int) -> Callable[[], list[Any]]:

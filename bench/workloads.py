@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 import threadline
+from bench.contexts import context
 from bench.floors import BareLog, bare_listing, bare_tail
 from bench.measure import cpu_ms_of_script, in_turns
 from threadline import Message, Session, Store
@@ -55,7 +56,7 @@ def growth(folder: Path, large: int) -> Iterator[Found]:
 
 
 def tails(folder: Path, sessions: dict[int, Session], large: int) -> Iterator[Found]:
-    bare = bare_tail(folder / "bare-tail.db", BODY, 10_000)
+    bare = bare_tail(folder / "bare-tail.db", [BODY], 10_000)
     calls = {str(size): tail(session) for size, session in sessions.items() if size >= 120}
     took = in_turns({"bare": bare, **calls}, 50)
     ratio = took[str(large)].median_us / took["bare"].median_us
@@ -122,7 +123,7 @@ def start(folder: Path, large: int) -> Iterator[Found]:
     yield "first append of a process", cpu_ms_of_script(script), 120, "ms CPU", "over an empty process"
 
 
-ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, syncs, listing, start)
+ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, context, syncs, listing, start)
 
 
 # -- what they work on ---------------------------------------------------------------------------------
