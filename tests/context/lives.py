@@ -12,7 +12,7 @@ from provider_strategies import CONVERSATIONS
 
 from threadline import Message, Text, ThreadlineError, ToolCall, formats
 from threadline.context import Context, Wish, build
-from threadline.core.compaction import seen
+from threadline.core.compaction import Seen, seen
 from threadline.core.fold import State
 from threadline.core.view import spans_at
 from threadline.core.window import read_source
@@ -45,18 +45,8 @@ class Life(MemoryLog):
             return [row.seq for row in self.kept if row is not None and row.kind in ("compaction", "replacement")]
         return [part.id for row in self.visible(self.head) for part in row.message.calls]
 
-    def visible(self, at: int) -> list[Any]:
+    def visible(self, at: int) -> list[Seen]:
         return seen(self, spans_at(self, at))
-
-    def user_texts(self, seqs: tuple[int, ...], at: int) -> list[str]:
-        """What users said in these entries, blanks aside."""
-        parts = [
-            part
-            for entry in self.visible(at)
-            if entry.seq in seqs and entry.message.role == "user"
-            for part in entry.message.parts
-        ]
-        return [part.text for part in parts if type(part) is Text and part.text.strip()]
 
     def context(self, at: int, **wish: Any) -> Context:
         asked = Wish(**wish)

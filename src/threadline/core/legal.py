@@ -65,27 +65,31 @@ def _cleaned(said: Sequence[Said], repairs: list[str]) -> list[Said]:
     return out
 
 
+# Who may not say what: an assistant has no results, and only an assistant thinks and calls.
+_NOT_ASSISTANT, _NOT_OTHERS = frozenset({ToolResult}), frozenset({ToolCall, Reasoning})
+
+
 def _is_clean(message: Message) -> bool:
     role, parts = message.role, message.parts
-    alien: type[Part] = ToolResult if role == "assistant" else ToolCall
+    alien = _NOT_ASSISTANT if role == "assistant" else _NOT_OTHERS
     for part in parts:
         kind = type(part)
         if kind is Text:
             if is_blank(part):
                 return False
-        elif kind is alien or (kind is ToolResult and not _is_clean_result(part)):
+        elif kind in alien or (kind is ToolResult and not _is_clean_result(part)):
             return False
     return bool(parts) and role in ROLES and (role != "tool" or all(type(part) is ToolResult for part in parts))
 
 
 def is_blank(part: Part) -> bool:
     """Whether a part is text that says nothing and carries nothing: several providers refuse it."""
-    return is_silent(part) and not part.extra
+    return type(part) is Text and not part.extra and (not part.text or part.text.isspace())
 
 
 def is_silent(part: Part) -> bool:
-    """Whether a part is text that says nothing; it may still carry a provider's signature."""
-    return type(part) is Text and (not part.text or part.text.isspace())
+    """Whether a part is text, or a thought, that says nothing; it may still carry a provider's signature."""
+    return isinstance(part, Text | Reasoning) and (not part.text or part.text.isspace())
 
 
 def asks(message: Message) -> bool:
@@ -104,9 +108,9 @@ def _clean(each: Said, repairs: list[str]) -> Iterator[Said]:
     seq, message = each
     parts = tuple(_plain(part) for part in message.parts if not is_blank(part))
     assistant = message.role == "assistant"
-    if not assistant and any(type(part) is ToolCall for part in parts):
-        repairs.append(f"entry {seq}: only an assistant calls tools; the call of its {message.role} is told as text")
-        parts = tuple(_told(part) if type(part) is ToolCall else part for part in parts)
+    if not assistant and any(type(part) in _NOT_OTHERS for part in parts):
+        repairs.append(f"entry {seq}: only an assistant thinks and calls; what the {message.role} did is told as text")
+        parts = tuple(told for part in parts if not is_silent(told := _told(part)))
     own = tuple(part for part in parts if not (assistant and type(part) is ToolResult))
     if own:
         yield Said(seq, replace(message, role=_role(message.role, own), parts=own))
@@ -124,9 +128,14 @@ def _plain(part: Part) -> Part:
     return replace(part, output=tuple(inner for inner in part.output if not is_blank(inner)))  # type: ignore[arg-type]
 
 
-def _told(call: ToolCall) -> Text:
-    args = call.args if isinstance(call.args, str) else codec.encode(call.args).decode("utf-8", "surrogatepass")
-    return Text(f"[a call of {call.name}: {args}]")
+def _told(part: Part) -> Part:
+    """A thought or a call as text."""
+    if type(part) is Reasoning:
+        return Text(part.text)
+    if type(part) is not ToolCall:
+        return part
+    args = part.args if isinstance(part.args, str) else codec.encode(part.args).decode("utf-8", "surrogatepass")
+    return Text(f"[a call of {part.name}: {args}]")
 
 
 def _role(role: str, parts: tuple[Part, ...]) -> str:

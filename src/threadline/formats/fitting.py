@@ -50,9 +50,6 @@ def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, 
     message, words = leftovers.without_foreign(message, format)
     if message.role == "assistant":
         message = _speaking(message, format, leads_on, words)
-    elif any(type(part) is Reasoning for part in message.parts):
-        words.append(f"reasoning in a message of the {message.role} left out")
-        message = replace(message, parts=tuple(part for part in message.parts if type(part) is not Reasoning))
     if message.role == "system" and format in (anthropic.NAME, gemini.NAME):
         message = replace(message, role="user", meta={})  # there, it could stand only by what comes behind it
     if any(_is_silent(part, format) for part in message.parts):
@@ -62,7 +59,9 @@ def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, 
 
 def _is_silent(part: Part, format: str) -> bool:
     """Whether a part is blank text that its provider refuses; Gemini signs some."""
-    return is_silent(part) and (format != gemini.NAME or noted(part, format, "thoughtSignature") is None)
+    if type(part) is not Text or not is_silent(part):
+        return False
+    return format != gemini.NAME or noted(part, format, "thoughtSignature") is None
 
 
 def _speaking(message: Message, format: str, leads_on: bool, words: list[str]) -> Message:
