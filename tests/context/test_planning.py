@@ -92,6 +92,17 @@ def test_entries_to_keep_are_left_alone(session: Session) -> None:
     assert run(plan) == (5, 12)
 
 
+def test_the_words_of_the_system_at_the_front_are_never_folded(session: Session) -> None:
+    session.extend([Message.system("Be brief."), Message.system("Be exact.")])
+    talk(session, 10)
+
+    plan = plan_compaction(session.view(), target_tokens=0, keep_turns=0)
+    session.compact("so far", plan)
+
+    assert run(plan) == (3, 22)
+    assert session.context().system == "Be brief.\n\nBe exact."
+
+
 def test_where_no_run_is_enough_the_largest_is_chosen(session: Session) -> None:
     talk(session, 10)
 

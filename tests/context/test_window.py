@@ -579,6 +579,16 @@ def test_a_session_without_entries_has_an_empty_context(
     assert store.find("k") is None
 
 
+def test_a_context_belongs_to_its_caller(session: Session, format: str) -> None:
+    session.extend(["hello", Message.assistant(None, ToolCall("c1", "t", {"a": [1]})), Message.tool("c1", "ok"), "go"])
+    mine, before = session.context(format=format), session.context(format=format)
+    mine.messages.pop()
+    if format != "threadline":
+        mine.messages[1].clear()  # as callers do who mark what is to be cached
+
+    assert session.context(format=format) == before
+
+
 def test_reading_a_context_writes_nothing(session: Session) -> None:
     session.extend(["hello", Message.assistant(None, ToolCall("c1", "t", {}))])
     before = session.info

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Collection, Iterator, Sequence
-from itertools import pairwise
+from itertools import pairwise, takewhile
 
 from msgspec import Struct
 
@@ -53,15 +53,15 @@ a detail too many than lose one that is needed."""
 def plan_compaction(view: View, *, target_tokens: int, keep_turns: int = 4, keep: Collection[int] = ()) -> Plan:
     """Which run of the view to fold so that what stays has at most `target_tokens`, the summary itself not counted.
 
-    The run leaves the last `keep_turns` user turns and the entries `keep` alone, and is the first one that does; the
-    largest there is where none does. It begins and ends at turns, unless only parts of turns may be folded. Pass it to
-    `Session.compact`, which folds exactly this. Raises NothingToCompact where the view is small enough or no run may
-    be folded, NotVisible for a seq to keep that is not in the view."""
+    The run leaves the last `keep_turns` user turns, the system's opening words and the entries `keep` alone, and is the
+    first one that does; the largest there is where none does. It begins and ends at turns, unless only parts of turns
+    may be folded. Pass it to `Session.compact`, which folds exactly this. Raises NothingToCompact where the view is
+    small enough or no run may be folded, NotVisible for a seq to keep that is not in the view."""
     check_bounds(None, keep_turns, None, None)
     if type(target_tokens) is not int or target_tokens < 0:
         raise InvalidArgument(f"target_tokens is a number of tokens from 0 on, not {target_tokens!r}")
     entries = [Seen(e.seq, _voice(e), e.tokens, e.message) for e in view.entries if e.message is not None]
-    kept = {_index(entries, seq) for seq in keep}
+    kept = {*_opening(entries), *(_index(entries, seq) for seq in keep)}
     excess = sum(entry.tokens for entry in entries) - target_tokens
     if excess <= 0:
         raise NothingToCompact(f"the view has {excess + target_tokens} tokens, which is within the target")
@@ -75,6 +75,11 @@ def plan_compaction(view: View, *, target_tokens: int, keep_turns: int = 4, keep
     )
     run = entries[first:stop]
     return Plan(run[0].seq, run[-1].seq, tuple(e.message for e in run), _size(entries, first, stop))
+
+
+def _opening(entries: Sequence[Seen]) -> Iterator[int]:
+    """The system's words that a view opens with: a context tells them apart from all others."""
+    return (at for at, _ in takewhile(lambda each: each[1].message.role == "system", enumerate(entries)))
 
 
 def _voice(entry: Entry) -> int:

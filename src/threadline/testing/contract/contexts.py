@@ -175,6 +175,17 @@ class ContextContract(Contract):
         assert [len(output) == 5_000 for output in outputs] == [False] * 4 + [True] * 2
         assert "entry 3 has them all" in outputs[0]
 
+    def test_content_that_is_kept_out_of_line_is_sent_whole(self, session: Session) -> None:
+        large = "line\n" * 20_000
+        session.extend(["look", asks("c1"), answers("c1", large), Message.assistant("ok")])
+
+        whole, short = session.context(), session.context(max_tokens=5_000)
+
+        assert whole.messages[2].text == large
+        assert whole.tokens == session.info.tokens > 25_000
+        assert "entry 3 has them all" in short.messages[2].text
+        assert short.tokens <= 5_000
+
     def test_the_head_of_a_context_guards_the_answer(self, session: Session) -> None:
         session.append("q1")
         context = session.context()
