@@ -33,6 +33,7 @@ FOREIGN_SIGNATURE = "skip_thought_signature_validator"
 _OURS = {"model": "assistant", "function": "tool"}
 _OBJECTS = ("inlineData", "fileData", "functionCall", "functionResponse")
 _DATA = frozenset({"text", "executableCode", "codeExecutionResult", "toolCall", "toolResponse", *_OBJECTS})
+_CAMELS = _DATA | {"thought", "thoughtSignature"}
 
 
 # -- reading -------------------------------------------------------------------------------------------
@@ -278,16 +279,16 @@ def _dicts(message: Message, writing: _Writing) -> list[Dict]:
 
 
 def _note_ids(message: Message, writing: _Writing) -> None:
-    turns: Counter[str] = Counter()
+    turns: dict[str, int] = {}
     for part in message.parts:
         if type(part) is ToolCall:
-            turns[part.name] += 1
+            turns[part.name] = turns.get(part.name, 0) + 1
             writing.without_id[part.id] = part.id == unnamed(part.name, turns[part.name])
 
 
 def _written(message: Message, writing: _Writing) -> list[Dict]:
     _note_ids(message, writing)
-    turns: Counter[str] = Counter()
+    turns: dict[str, int] = {}
     out: list[Dict] = []
     first = True  # only the first call of a content carries a signature
     for part in _in_order_of_calls(message.parts, writing):
@@ -299,7 +300,8 @@ def _written(message: Message, writing: _Writing) -> list[Dict]:
             _complete_call(plain, part, writing, first)
             first = False
         elif type(part) is ToolResult:
-            turns[tool := _tool(part, writing.names)] += 1
+            tool = _tool(part, writing.names)
+            turns[tool] = turns.get(tool, 0) + 1
             if not writing.without_id.get(part.call_id, part.call_id == unnamed(tool, turns[tool])):
                 plain["functionResponse"] = {"id": writing.names.id(part.call_id), **plain["functionResponse"]}
     return out
@@ -421,7 +423,7 @@ def problems(dicts: Sequence[Any]) -> list[str]:
         if not isinstance(parts, list) or not parts:
             found.append(f"{place} has no parts")
             continue
-        camels = [_camel_part(part, place) if isinstance(part, dict) else {} for part in parts]
+        camels = [_looked_at(part, place) if isinstance(part, dict) else {} for part in parts]
         found += [f"{place}.parts[{i}] {what}" for i, part in enumerate(camels) for what in _flaws(part)]
         voice = "model" if role == "model" else "user"
         if turns and turns[-1][1] == voice and not _split_round(turns[-1][2], camels):
@@ -429,6 +431,11 @@ def problems(dicts: Sequence[Any]) -> list[str]:
         else:
             turns.append((at, voice, camels))
     return found + _problems_of_turns(turns)
+
+
+def _looked_at(part: Dict, place: str) -> Dict:
+    """A part with its own keys in camelCase: most have them, and are not made anew only to be looked at."""
+    return part if part.keys() <= _CAMELS else _camel_part(part, place)
 
 
 def _split_round(before: list[Dict], behind: list[Dict]) -> bool:
@@ -463,16 +470,17 @@ def _problems_of_turns(turns: list[tuple[int, str, list[Dict]]]) -> list[str]:
     said = []
     if turns and turns[0][1] != "user":
         said.append("contents[0]: the first content must be the user's")
-    for nth, (at, voice, parts) in enumerate(turns):
-        calls, answers = _given(parts, "functionCall"), _given(parts, "functionResponse")
+    given = [(_given(parts, "functionCall"), _given(parts, "functionResponse")) for _, _, parts in turns]
+    for nth, (at, voice, _) in enumerate(turns):
+        calls, answers = given[nth]
         place = f"contents[{at}]"
         if (voice == "user" and calls) or (voice == "model" and answers):
             said.append(f"{place}: calls are the model's, responses the user's")
             continue
         if calls and (nth == 0 or turns[nth - 1][1] != "user"):
             said.append(f"{place}: a call must come right behind a turn of the user or its responses")
-        behind = _given(turns[nth + 1][2], "functionResponse") if nth + 1 < len(turns) else []
-        before = _given(turns[nth - 1][2], "functionCall") if nth else []
+        behind = given[nth + 1][1] if nth + 1 < len(turns) else []
+        before = given[nth - 1][0] if nth else []
         said += _unmatched(calls, behind, f"{place}: the call of {{}} has no response in the next turn")
         said += _unmatched(answers, before, f"{place}: the response of {{}} answers no call of the turn before")
     return said + _unsigned(turns)
