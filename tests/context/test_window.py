@@ -633,14 +633,16 @@ def test_a_calibrated_budget_holds_for_what_the_provider_counts() -> None:
         assert 1_400 < context.tokens <= 2_000
 
 
-def test_the_needed_budget_is_exact_when_calibrated() -> None:
+@pytest.mark.parametrize("words", range(8))
+def test_the_needed_budget_is_exact_when_calibrated(words: int) -> None:
     with threadline.open(":memory:") as store:
         session = counted(store, 20, 1.4)
+        session.append("word" * (10 + words))
         with pytest.raises(BudgetTooSmall) as caught:
             session.context(max_tokens=1)
         needed = caught.value.needed
 
-        assert session.context(max_tokens=needed).tokens <= needed
+        assert session.context(max_tokens=needed).tokens == needed
         with pytest.raises(BudgetTooSmall):
             session.context(max_tokens=needed - 1)
 
