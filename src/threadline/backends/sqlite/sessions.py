@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 import apsw
 
 from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
+from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, many, one
-from threadline.core import codec
+from threadline.core import codec, holds
 from threadline.core.about import decode
-from threadline.core.entries import stored, text, text_or_none
+from threadline.core.entries import MISTYPED, stored, text, text_or_none
 from threadline.core.fold import State
 from threadline.errors import Damaged
 
@@ -30,11 +32,20 @@ def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key
 
 
 def record_of(found: tuple[Any, ...]) -> Record:
-    number, id, key, about, status, created_at, updated_at, *fold = found
-    if not {type(created_at), type(updated_at), *map(type, fold)} <= NUMBERS_AND_BYTES:
+    number, id, key, about, status, created_at, updated_at, queued, lease, *fold = found
+    if not {type(created_at), type(updated_at), type(queued), *map(type, fold)} <= NUMBERS_AND_BYTES:
         raise Damaged(text(id), None, "its head row is not what it was")
     named = text_or_none(key)
-    return Record(number, text(id), named, decode(about), STATUSES[status], State._make(fold), created_at, updated_at)
+    state, said, holder = State._make(fold), decode(about), None if lease is None else _holder(lease)
+    return Record(number, text(id), named, said, STATUSES[status], state, created_at, updated_at, queued, holder)
+
+
+def _holder(lease: bytes) -> str | None:
+    """Who holds the lease now; None where it is over, or cannot be read: a damaged lease hides no session."""
+    with suppress(Damaged, *MISTYPED):
+        hold = holds.decode(lease)
+        return hold.holder if hold is not None and hold.lives(now_us()) else None
+    return None
 
 
 def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
