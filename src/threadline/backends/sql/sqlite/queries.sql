@@ -317,3 +317,37 @@ SELECT (SELECT count(*) FROM entry WHERE log     NOT IN (SELECT log     FROM sha
        (SELECT count(*) FROM log   WHERE log     NOT IN (SELECT log     FROM share)),
        (SELECT count(*) FROM share WHERE session NOT IN (SELECT session FROM session)),
        (SELECT count(*) FROM tag   WHERE session NOT IN (SELECT session FROM session))
+
+-- verify_leases: what head rows say of leases
+SELECT s.id, h.lease FROM head h LEFT JOIN session s ON s.session = h.session WHERE h.lease IS NOT NULL
+
+-- verify_inbox: every message that waits
+SELECT s.id, i.session, i.number, i.at, i.tokens, i.key, i.body, i.seal
+FROM   inbox i
+LEFT JOIN session s ON s.session = i.session
+
+-- verify_queued: inboxes that hold more or less than their head row says
+SELECT s.id, h.queued, count(i.number)
+FROM   head h
+LEFT JOIN inbox i   ON i.session = h.session
+LEFT JOIN session s ON s.session = h.session
+GROUP BY h.session
+HAVING h.queued <> count(i.number)
+
+-- verify_drafts: every draft, how many pieces it has, and the number of the last
+SELECT s.id, d.draft, d.session, d.at, d.role, d.key, d.writer, d.seal,
+       (SELECT count(*) FROM chunk c WHERE c.draft = d.draft),
+       (SELECT coalesce(max(number), 0) FROM chunk c WHERE c.draft = d.draft)
+FROM   draft d
+LEFT JOIN session s ON s.session = d.session
+
+-- verify_chunks: every piece of every draft
+SELECT s.id, c.draft, c.number, c.text, c.seal
+FROM   chunk c
+LEFT JOIN draft d   ON d.draft = c.draft
+LEFT JOIN session s ON s.session = d.session
+
+-- verify_life_strays: rows that belong to nothing
+SELECT (SELECT count(*) FROM inbox WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM draft WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM chunk WHERE draft   NOT IN (SELECT draft   FROM draft))
