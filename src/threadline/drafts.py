@@ -11,6 +11,7 @@ import threading
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import datetime
+from os import urandom
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -53,7 +54,7 @@ class DraftWriter:
         self._error: ThreadlineError | None = None
         self._over = ""
         self._pid = os.getpid()
-        self.id = int.from_bytes(os.urandom(7), "big") + 1
+        self.id = int.from_bytes(urandom(7), "big") + 1
         new = NewStream(self.id, session._pen.now(), role, self._key)
         self._ref: Ref = session._begin_stream(new, lease)
 
