@@ -290,7 +290,7 @@ class AsyncLease(Holding):
     """A Lease whose methods are awaited."""
 
     def __init__(self, lease: Lease, threads: Threads) -> None:
-        super().__init__(lease.session, lease.hold)
+        super().__init__(lease.session, lease._hold)
         self._lease = lease
         self._threads = threads
 

@@ -124,7 +124,7 @@ class DraftWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *rest: object) -> Literal[False]:
-        if not self._over:
+        if not self._over and self._pid == os.getpid():  # in a forked child the block ends, too: it is not its own
             if kind is not None:
                 with suppress(Closed):  # then the store has seen to it
                     self.let_go()

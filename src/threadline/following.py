@@ -71,6 +71,8 @@ class Hub:
                 self._waiters.pop(id(waiter), None)
 
     def close(self) -> None:
+        if self._pid != os.getpid():
+            self._renew()
         with self._mutex:
             self.closed = True
             waiters = list(self._waiters.values())

@@ -5,6 +5,7 @@ share. The `clock` of a store only stamps entries. A lease that expired is lost 
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from datetime import datetime
@@ -49,7 +50,7 @@ class Holding:
 
     def __init__(self, session: str, hold: Hold) -> None:
         self.session = session
-        self.hold = hold
+        self._hold = hold
         self.holder = hold.holder
         self.token = hold.token
         self.until: datetime = moment(hold.until)
@@ -129,3 +130,13 @@ class Turn:
 
 _lines: WeakKeyDictionary[Backend, dict[int, deque[Turn]]] = WeakKeyDictionary()
 _mutex = threading.Lock()
+
+
+def _in_child() -> None:
+    """Nobody waits in a forked child, and whoever held the mutex is not there."""
+    global _mutex
+    _mutex = threading.Lock()
+    _lines.clear()
+
+
+os.register_at_fork(after_in_child=_in_child)

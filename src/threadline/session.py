@@ -425,12 +425,15 @@ class Session:
     @property
     def state(self) -> Mapping[str, Any]:
         """Names and values that are kept with the session, as they are now; to be read only."""
-        return self.state_at(self.head)
+        ref = self._found()
+        return MappingProxyType({} if ref is None else state_at(self._backend.log(ref), self.head))
 
     def state_at(self, seq: int) -> Mapping[str, Any]:
         """The state right after entry `seq`. Costs the same however long the log is."""
-        head, ref = self._head_or(seq), self._found()
-        return MappingProxyType({} if ref is None else state_at(self._backend.log(ref), head))
+        ref, head = self._found(), self.head
+        if not 0 <= check_seq(seq, "seq") <= head:
+            raise NotFound("entry", seq, f"the log ends at {head}")
+        return MappingProxyType({} if ref is None else state_at(self._backend.log(ref), seq))
 
     def set_state(
         self,

@@ -168,6 +168,17 @@ def test_a_writer_that_stands_still_is_not_gone_and_one_that_was_killed_is(tmp_p
         assert list(tmp_path.glob("*.writer-*")) == []
 
 
+def test_a_writer_is_known_by_every_name_of_its_file(tmp_path: Path) -> None:
+    path, link = tmp_path / "store.db", tmp_path / "elsewhere" / "link.db"
+    link.parent.mkdir()
+    with threadline.open(path) as store, store.session("k").draft() as d:
+        d.write("alive")
+        d.flush()
+        link.symlink_to(path)
+        with threadline.open(link, read_only=True) as other:
+            assert [(draft.text, draft.interrupted) for draft in other.session("k").drafts] == [("alive", False)]
+
+
 def test_a_forked_child_neither_keeps_a_claim_alive_nor_writes_to_the_drafts_of_its_parent(tmp_path: Path) -> None:
     """The middle process streams, forks a child that outlives it, and is killed."""
     path = tmp_path / "store.db"

@@ -5,6 +5,7 @@ any idle connection, read a page and give it back."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -47,7 +48,7 @@ class SqliteBackend:
         self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._bell = Bell(self._reading, alone=self._memory)
         self._lock: FileLock | None = None
-        self._claim = Claim(None if self._memory else path)
+        self._claim = Claim(None if self._memory else os.path.realpath(path))
         self._writers = Writers(None, self._commit)
         try:
             with our_errors():
@@ -98,6 +99,7 @@ class SqliteBackend:
 
     def close(self) -> None:
         self._writers.close()
+        self._bell.ring()
         with our_errors(), _held(self._lock):  # before the connections: a fork waits for those that are out
             connections = self._pool.close()
             for connection in connections[1:]:
@@ -120,15 +122,9 @@ class SqliteBackend:
         change: Change | None = None,
         lease: int | None = None,
     ) -> Written:
-        retries = RETRIES
-        while True:
-            try:
-                written: Written = self._submit(transactions.write, target, ops, expect, change, lease)
-                return written
-            except Uncertain:  # if every op is keyed: what is stored will be found, what is not will be written
-                if not retries or change is not None or not all(op.key for op in ops):
-                    raise
-                retries -= 1
+        keyed = change is None and all(op.key for op in ops)
+        written: Written = self._submit(transactions.write, target, ops, expect, change, lease, keyed=keyed)
+        return written
 
     def new(self, session: NewSession) -> Ref:
         ref: Ref = self._submit(transactions.create, session)
@@ -153,7 +149,8 @@ class SqliteBackend:
         self._submit(leases.release, ref, token)
 
     def enqueue(self, target: Target, letter: Letter) -> tuple[Ref, Letter]:
-        found: tuple[Ref, Letter] = self._submit(inbox.enqueue, target, letter)
+        keyed = letter.key is not None
+        found: tuple[Ref, Letter] = self._submit(inbox.enqueue, target, letter, keyed=keyed)
         return found
 
     def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
@@ -177,11 +174,20 @@ class SqliteBackend:
         written: Written = self._submit(streams.settle, self._claim, ref, settling, expect, lease)
         return written
 
-    def _submit(self, operation: Callable[..., Any], *arguments: Any) -> Any:
-        """Run an operation in a write transaction, alone or together with those of other threads."""
+    def _submit(self, operation: Callable[..., Any], *arguments: Any, keyed: bool = False) -> Any:
+        """Run an operation in a write transaction, alone or together with those of other threads.
+
+        If it is keyed, it runs again when its commit fails: what is stored is found then, what is not is written."""
         if self._read_only:
             raise ReadOnly
-        return self._writers.submit(Job(operation, arguments))
+        retries = RETRIES if keyed else 0
+        while True:
+            try:
+                return self._writers.submit(Job(operation, arguments))
+            except Uncertain:
+                if not retries:
+                    raise
+                retries -= 1
 
     def _commit(self, group: list[Job]) -> None:
         """Run the jobs of a group in one transaction; alone, each in its own, if that fails."""
