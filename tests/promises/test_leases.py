@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 import time
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from processes import at_once, exit_code, fork
 
 import threadline
-from threadline import LeaseHeld, LeaseLost
+from threadline import LeaseHeld, LeaseLost, leases
 from threadline.testing import scaled
 
 PATIENCE_S = 30.0
@@ -43,6 +44,27 @@ def test_many_processes_take_turns(tmp_path: Path) -> None:
         ]
         assert sorted(token for tokens in granted for token in tokens) == list(range(1, 5 * times + 1))
         assert store.verify().ok
+
+
+def test_threads_that_wait_are_served_in_the_order_in_which_they_came(path: Path) -> None:
+    with threadline.open(path) as store:
+        session, served = store.new(), []
+
+        def work(name: str) -> None:
+            with session.lease(name, ttl=PATIENCE_S, wait=PATIENCE_S):
+                served.append(name)
+
+        threads = [threading.Thread(target=work, args=(f"worker-{n}",)) for n in range(8)]
+        with session.lease("first", ttl=PATIENCE_S):
+            for n, thread in enumerate(threads):
+                thread.start()
+                while len(leases._lines.get(store._backend, {}).get(session._made().number, ())) <= n:
+                    time.sleep(0.001)
+        for thread in threads:
+            thread.join()
+
+        assert served == [f"worker-{n}" for n in range(8)]
+        assert not leases._lines.get(store._backend)
 
 
 def test_a_holder_that_stood_still_is_fenced_off(tmp_path: Path) -> None:
