@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.usage import Usage as Usage
     from threadline.drafts import Draft as Draft
     from threadline.drafts import DraftWriter as DraftWriter
     from threadline.errors import Closed as Closed
@@ -74,6 +75,7 @@ _HOMES = {
     "threadline.core.inbox": ("Queued",),
     "threadline.core.reading": ("View",),
     "threadline.core.compaction": ("Plan",),
+    "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem",),
     "threadline.errors": (
         "Closed",
