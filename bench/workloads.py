@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -123,7 +124,35 @@ def start(folder: Path, large: int) -> Iterator[Found]:
     yield "first append of a process", cpu_ms_of_script(script), 120, "ms CPU", "over an empty process"
 
 
-ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, context, syncs, listing, start)
+def life(folder: Path, large: int) -> Iterator[Found]:
+    """A token of a draft, the way to a follower, the state of a long log, and an append under a lease."""
+    with threadline.open(folder / "life.db", durability="relaxed") as store:
+        session = store.new()
+        took = in_turns({"draft": lambda: stream(session, 2_000)}, 3)
+        per_token = took["draft"].median_us / 2_000
+        yield "draft.write of a token", per_token, 10, "us CPU", "of 2,000 tokens, begin, flushes and finish included"
+        yield "follow, from append to follower", follow_ms(session, 200), 5, "ms", "median, in one process, wall time"
+        yield from states(store, large)
+        yield from leases(session)
+
+
+def states(store: Store, large: int) -> Iterator[Found]:
+    sessions = {size: filled(stateful(store.new()), size) for size in (10, large)}
+    took = in_turns({str(size): lambda s=s: s.state for size, s in sessions.items()}, 200)
+    ratio = took[str(large)].median_us / took["10"].median_us
+    yield f"state after {large:,} entries", ratio, 1.3, "x at 10", f"{took[str(large)]} beside {took['10']}"
+
+
+def leases(session: Session) -> Iterator[Found]:
+    free = session.fork()
+    with session.lease("worker", ttl=3_600) as lease:
+        calls = {"leased": lambda: session.append(MESSAGE, lease=lease), "free": appends(free)}
+        took = in_turns(calls, 300)
+    ratio = took["leased"].median_us / took["free"].median_us
+    yield "append with a lease", ratio, 1.3, "x without", f"{took['leased']} beside {took['free']}"
+
+
+ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, context, syncs, listing, life, start)
 
 
 # -- what they work on ---------------------------------------------------------------------------------
@@ -133,6 +162,40 @@ def filled(session: Session, entries: int) -> Session:
     for begin in range(0, entries, 1_000):
         session.extend([MESSAGE] * min(1_000, entries - begin))
     return session
+
+
+def stateful(session: Session) -> Session:
+    for n in range(100):
+        session.set_state({f"name {n % 10}": n})
+    return session
+
+
+def stream(session: Session, tokens: int) -> None:
+    with session.draft() as d:
+        for _ in range(tokens):
+            d.write("token ")
+
+
+def follow_ms(session: Session, entries: int) -> float:
+    """From the return of an append to the arrival of the entry at a follower in another thread."""
+    arrived: dict[int, float] = {}
+    after = session.head
+
+    def follow() -> None:
+        for entry in session.follow(after):
+            arrived[entry.seq] = time.perf_counter()
+            if len(arrived) == entries:
+                return
+
+    follower = threading.Thread(target=follow)
+    follower.start()
+    returned = {}
+    for _ in range(entries):
+        seq = session.append(MESSAGE).seq
+        returned[seq] = time.perf_counter()
+        time.sleep(0.005)
+    follower.join()
+    return statistics.median(max(0.0, arrived[seq] - at) for seq, at in returned.items()) * 1_000
 
 
 def appends(session: Session) -> Callable[[], object]:

@@ -10,12 +10,19 @@ from typing import Any
 import pytest
 
 import threadline
-from threadline import AsyncSession, AsyncStore, Batch, Session, Store
-from threadline.aio import AsyncPage, AsyncPages, Threads
+from threadline import AsyncSession, AsyncStore, Batch, Draft, DraftWriter, Lease, Session, Store
+from threadline.aio import AsyncChanges, AsyncDraft, AsyncDraftWriter, AsyncLease, AsyncPage, AsyncPages, Threads
 from threadline.store import Page
 
-PAIRS = [(Store, AsyncStore), (Session, AsyncSession), (Page, AsyncPage)]
-IMMEDIATE = {"id", "key", "namespace"}  # facts that a handle knows without asking the store
+PAIRS = [
+    (Store, AsyncStore),
+    (Session, AsyncSession),
+    (Page, AsyncPage),
+    (Lease, AsyncLease),
+    (Draft, AsyncDraft),
+    (DraftWriter, AsyncDraftWriter),
+]
+IMMEDIATE = {"id", "key", "namespace", "text"}  # facts that a handle knows without asking the store
 ALSO_ASYNC = {"session_id", "summary"}  # arguments that may also be a handle or a function of the async kind
 PRIVATE_TO_PAGES = {"following"}  # `async for` does it
 
@@ -78,19 +85,39 @@ def test_whatever_reads_or_writes_a_session_is_awaited(name: str) -> None:
     returned = (member.fget if isinstance(member, property) else member).__annotations__["return"]
 
     awaited = inspect.iscoroutinefunction(member) or "Coroutine" in str(returned)
-    assert awaited or str(returned) in ("AsyncEntries", "AsyncBatch")
+    lazy = ("AsyncEntries", "AsyncBatch", "AsyncFollow", "AsyncOpening")
+    assert awaited or str(returned).startswith(lazy)
 
 
 @pytest.mark.parametrize("name", sorted(public(AsyncStore) - IMMEDIATE))
 def test_whatever_a_store_gives_can_be_awaited(name: str) -> None:
     member = inspect.getattr_static(AsyncStore, name)
-    lazy = {"AsyncPages": AsyncPages, "AsyncSession": AsyncSession, "AsyncStore": AsyncStore}
+    lazy = {
+        "AsyncPages": AsyncPages,
+        "AsyncChanges": AsyncChanges,
+        "AsyncSession": AsyncSession,
+        "AsyncStore": AsyncStore,
+    }
 
     returned = lazy.get(member.__annotations__["return"], Coroutine)
     assert inspect.iscoroutinefunction(member) or hasattr(returned, "__await__")
 
 
-WRITES = ["append", "extend", "note", "compact", "replace", "expand", "rewind", "clear", "start_call", "repair"]
+WRITES = [
+    "append",
+    "extend",
+    "note",
+    "compact",
+    "replace",
+    "expand",
+    "rewind",
+    "clear",
+    "start_call",
+    "repair",
+    "set_state",
+    "set_goal",
+    "complete_goal",
+]
 
 
 @pytest.mark.parametrize("name", WRITES)
@@ -99,9 +126,9 @@ def test_a_batch_has_every_writing_method_of_a_session(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", WRITES)
-def test_every_write_takes_a_key_an_expectation_and_a_time(name: str) -> None:
+def test_every_write_takes_a_key_an_expectation_a_time_and_a_lease(name: str) -> None:
     parameters = inspect.signature(getattr(Session, name)).parameters
 
-    for option in ("key", "expect", "at"):
+    for option in ("key", "expect", "at", "lease"):
         assert parameters[option].kind is inspect.Parameter.KEYWORD_ONLY
         assert parameters[option].default is None

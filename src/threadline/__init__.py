@@ -23,8 +23,12 @@ if TYPE_CHECKING:
     from threadline.core.compaction import Plan as Plan
     from threadline.core.compaction import plan_compaction as plan_compaction
     from threadline.core.entries import Entry as Entry
+    from threadline.core.goals import Goal as Goal
+    from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
     from threadline.core.usage import Usage as Usage
+    from threadline.drafts import Draft as Draft
+    from threadline.drafts import DraftWriter as DraftWriter
     from threadline.errors import BudgetTooSmall as BudgetTooSmall
     from threadline.errors import Closed as Closed
     from threadline.errors import Conflict as Conflict
@@ -32,6 +36,8 @@ if TYPE_CHECKING:
     from threadline.errors import InvalidArgument as InvalidArgument
     from threadline.errors import InvalidMessage as InvalidMessage
     from threadline.errors import KeyReused as KeyReused
+    from threadline.errors import LeaseHeld as LeaseHeld
+    from threadline.errors import LeaseLost as LeaseLost
     from threadline.errors import NotActive as NotActive
     from threadline.errors import NotFound as NotFound
     from threadline.errors import NothingToCompact as NothingToCompact
@@ -45,6 +51,7 @@ if TYPE_CHECKING:
     from threadline.errors import ThreadlineError as ThreadlineError
     from threadline.errors import TooNew as TooNew
     from threadline.errors import Uncertain as Uncertain
+    from threadline.leases import Lease as Lease
     from threadline.messages import Media as Media
     from threadline.messages import Message as Message
     from threadline.messages import Other as Other
@@ -69,7 +76,11 @@ _HOMES = {
     "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo"),
     "threadline.aio": ("AsyncSession", "AsyncStore", "aopen"),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
+    "threadline.drafts": ("Draft", "DraftWriter"),
+    "threadline.leases": ("Lease",),
     "threadline.core.entries": ("Entry",),
+    "threadline.core.goals": ("Goal",),
+    "threadline.core.inbox": ("Queued",),
     "threadline.core.reading": ("View",),
     "threadline.context": ("Context", "Difference", "diff_contexts", "should_compact"),
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
@@ -83,6 +94,8 @@ _HOMES = {
         "InvalidArgument",
         "InvalidMessage",
         "KeyReused",
+        "LeaseHeld",
+        "LeaseLost",
         "NotActive",
         "NotFound",
         "NotThreadline",

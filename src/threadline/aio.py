@@ -9,24 +9,31 @@ import asyncio
 import contextvars
 import inspect
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractAsyncContextManager, suppress
 from datetime import datetime
 from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from threadline.backends.backend import ACTIVE
+from threadline.backends.backend import ACTIVE, Ref
 from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
+from threadline.core.goals import Goal
 from threadline.core.reading import Entries
+from threadline.drafts import Draft, DraftWriter
 from threadline.errors import Closed, Damaged
+from threadline.following import ENDS, Changes, Follow, Hub
+from threadline.leases import Holding, Lease, Terms, Turn, terms
 from threadline.messages import Message
-from threadline.session import Batch, PendingCall, Session, SessionInfo
+from threadline.pen import MessageLike
+from threadline.session import Batch, PendingCall, Session, SessionInfo, info_of
 from threadline.store import Clock, Page, Store
 from threadline.store import open as open_store
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Opened = TypeVar("Opened", bound=AbstractAsyncContextManager[Any])
 
 THREADS = 16  # SQLite writes one at a time: more threads only make the shared commits larger
 PAGE = 256
@@ -133,6 +140,21 @@ class AsyncSession:
     def unanswered(self) -> Coroutine[Any, Any, Entry | None]:
         return self._threads.run(lambda: self._session.unanswered)
 
+    @property
+    def state(self) -> Coroutine[Any, Any, Mapping[str, Any]]:
+        return self._threads.run(lambda: self._session.state)
+
+    @property
+    def goal(self) -> Coroutine[Any, Any, Goal | None]:
+        return self._threads.run(lambda: self._session.goal)
+
+    @property
+    def drafts(self) -> Coroutine[Any, Any, list[AsyncDraft]]:
+        return self._drafts()
+
+    async def _drafts(self) -> list[AsyncDraft]:
+        return [AsyncDraft(draft, self._threads) for draft in await self._threads.run(lambda: self._session.drafts)]
+
     append = in_session(Session.append)
     extend = in_session(Session.extend)
     note = in_session(Session.note)
@@ -146,6 +168,13 @@ class AsyncSession:
     clear = in_session(Session.clear)
     start_call = in_session(Session.start_call)
     repair = in_session(Session.repair)
+    state_at = in_session(Session.state_at)
+    set_state = in_session(Session.set_state)
+    set_goal = in_session(Session.set_goal)
+    complete_goal = in_session(Session.complete_goal)
+    enqueue = in_session(Session.enqueue)
+    queued = in_session(Session.queued)
+    take = in_session(Session.take)
     entry = in_session(Session.entry)
     read = in_session(Session.read)
     rename = in_session(Session.rename)
@@ -165,6 +194,7 @@ class AsyncSession:
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """As Session.compact; a function may be async, and runs on the event loop between reading and writing."""
         if not callable(summary):
@@ -180,6 +210,7 @@ class AsyncSession:
                     key=key,
                     expect=expect,
                     at=at,
+                    lease=lease,
                 )
             )
         if key is not None and (done := await self._threads.run(partial(self._session._compacted, key))) is not None:
@@ -189,7 +220,7 @@ class AsyncSession:
         text = summary(list(planned.messages))
         told = await text if inspect.isawaitable(text) else text
         folding = partial(self._session._compact_planned, told, planned, planned_at)
-        return await self._threads.run(partial(folding, usage=usage, key=key, expect=expect, at=at))
+        return await self._threads.run(partial(folding, usage=usage, key=key, expect=expect, at=at, lease=lease))
 
     async def fork(
         self,
@@ -206,9 +237,9 @@ class AsyncSession:
     async def forks(self) -> list[AsyncSession]:
         return [AsyncSession(fork, self._threads) for fork in await self._threads.run(self._session.forks)]
 
-    def batch(self, *, expect: int | None = None) -> AsyncBatch:
+    def batch(self, *, expect: int | None = None, lease: Holding | None = None) -> AsyncBatch:
         """`async with session.batch() as b:` — the writes are collected without waiting, and done at the end."""
-        return AsyncBatch(self._session.batch(expect=expect), self._threads)
+        return AsyncBatch(self._session.batch(expect=expect, lease=lease), self._threads)
 
     def entries(
         self,
@@ -220,6 +251,228 @@ class AsyncSession:
     ) -> AsyncEntries:
         call = partial(self._session.entries, after, before, kinds, limit, reverse)
         return AsyncEntries(call, self._threads)
+
+    def follow(self, after: int = 0, timeout: float | None = None) -> AsyncFollow:
+        """`async for entry in session.follow():` — as Session.follow; no thread waits with it."""
+        return AsyncFollow(self._session.follow(after, timeout), self._threads)
+
+    def lease(self, holder: str, ttl: float = 30, wait: float = 0) -> AsyncOpening[AsyncLease]:
+        """`async with session.lease("worker-7") as lease:`, or `lease = await session.lease(…)`."""
+        return AsyncOpening(partial(leased, self._session, self._threads, terms(holder, ttl, wait)))
+
+    def draft(
+        self, role: str = "assistant", *, key: str | None = None, lease: Holding | None = None
+    ) -> AsyncOpening[AsyncDraftWriter]:
+        """`async with session.draft() as d:`, or `d = await session.draft()`."""
+        return AsyncOpening(partial(self._drafting, role, key, lease))
+
+    async def _drafting(self, role: str, key: str | None, lease: Holding | None) -> AsyncDraftWriter:
+        opened = await self._threads.run(partial(self._session.draft, role, key=key, lease=lease))
+        return AsyncDraftWriter(opened, self._threads)
+
+
+class AsyncOpening(Generic[Opened]):
+    """Something that is opened by awaiting it, or at the beginning of an `async with` block that closes it."""
+
+    def __init__(self, start: Callable[[], Coroutine[Any, Any, Opened]]) -> None:
+        self._start = start
+
+    def __await__(self) -> Generator[Any, None, Opened]:
+        return self._start().__await__()
+
+    async def __aenter__(self) -> Opened:
+        self._opened = await self._start()
+        return self._opened
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._opened.__aexit__(*exc)
+
+
+class AsyncLease(Holding):
+    """A Lease whose methods are awaited."""
+
+    def __init__(self, lease: Lease, threads: Threads) -> None:
+        super().__init__(lease.session, lease._hold)
+        self._lease = lease
+        self._threads = threads
+
+    async def renew(self) -> None:
+        await self._threads.run(self._lease.renew)
+        self.until = self._lease.until
+
+    async def release(self) -> None:
+        await self._threads.run(self._lease.release)
+
+    async def __aenter__(self) -> AsyncLease:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self.release()
+
+
+async def leased(session: Session, threads: Threads, asked: Terms) -> AsyncLease:
+    """Waiting takes no thread: between two attempts it sleeps on the event loop."""
+    ref = await threads.run(session._ensured)
+    taken: list[Lease] = []
+    with Turn(session._backend, ref, asked) as turn:
+        try:
+            while not taken:
+                await threads.run(lambda: taken.extend(turn.attempt()))
+                if not taken:
+                    await asyncio.sleep(turn.pause_s)
+        except asyncio.CancelledError:
+            for lease in taken:  # it was granted in the very moment of the cancellation
+                await threads.run(lease.release)
+            raise
+    return AsyncLease(taken[0], threads)
+
+
+class AsyncDraftWriter:
+    """A DraftWriter whose methods are awaited. `write` hops to a thread only when 4 KiB have gathered."""
+
+    def __init__(self, writer: DraftWriter, threads: Threads) -> None:
+        self._writer = writer
+        self._threads = threads
+
+    @property
+    def id(self) -> int:
+        return self._writer.id
+
+    @property
+    def text(self) -> str:
+        return self._writer.text
+
+    async def write(self, text: str) -> None:
+        if self._writer.add(text):
+            await self._threads.run(self._writer.flush)
+
+    async def flush(self) -> None:
+        await self._threads.run(self._writer.flush)
+
+    async def finish(self, message: MessageLike | None = None, usage: dict[str, Any] | None = None) -> Entry:
+        return await self._threads.run(partial(self._writer.finish, message, usage))
+
+    async def drop(self) -> None:
+        await self._threads.run(self._writer.drop)
+
+    async def let_go(self) -> None:
+        await self._threads.run(self._writer.let_go)
+
+    async def __aenter__(self) -> AsyncDraftWriter:
+        return self
+
+    async def __aexit__(self, *exc: Any) -> None:
+        await self._threads.run(partial(self._writer.__exit__, *exc))
+
+
+class AsyncDraft:
+    """A Draft whose methods are awaited."""
+
+    def __init__(self, draft: Draft, threads: Threads) -> None:
+        self._draft = draft
+        self._threads = threads
+        self.id = draft.id
+        self.role = draft.role
+        self.key = draft.key
+        self.at = draft.at
+        self.text = draft.text
+        self.interrupted = draft.interrupted
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._draft)[1:]}"
+
+    async def keep(
+        self, *, expect: int | None = None, at: datetime | None = None, lease: Holding | None = None
+    ) -> Entry:
+        return await self._threads.run(partial(self._draft.keep, expect=expect, at=at, lease=lease))
+
+    async def drop(self) -> None:
+        await self._threads.run(self._draft.drop)
+
+
+class AsyncFollow(AsyncIterator[Entry]):
+    """The entries of a session as they are written: a hop per page, and none while it waits."""
+
+    def __init__(self, follow: Follow, threads: Threads) -> None:
+        self._follow = follow
+        self._threads = threads
+        self._ready: list[Entry | Damaged] = []
+
+    async def __anext__(self) -> Entry:
+        follow = self._follow
+        follow.patience.renew()
+        try:
+            if not self._ready:
+                ref = await self._threads.run(follow.session._found)
+                with Bell(follow.hub, ref, follow.after) as bell:
+                    while not (ready := await self._threads.run(self._page)):
+                        await bell.rung(follow.patience.left_s)
+                self._ready = ready[::-1]
+        except (TimeoutError, *ENDS):
+            raise StopAsyncIteration from None
+        item = self._ready.pop()
+        if isinstance(item, Damaged):
+            follow.after = max(follow.after, item.seq or 0)
+            raise item
+        follow.after = item.seq
+        return item
+
+    def _page(self) -> list[Entry | Damaged]:
+        return page_of(self._follow.session.entries(after=self._follow.after, limit=PAGE))
+
+
+class AsyncChanges(AsyncIterator[SessionInfo]):
+    """Sessions as they change: from the moment when it is awaited, or from its first step on."""
+
+    def __init__(self, start: Callable[[], Changes], threads: Threads) -> None:
+        self._start = start
+        self._threads = threads
+        self._changes: Changes | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncChanges]:
+        return self._started().__await__()
+
+    async def _started(self) -> AsyncChanges:
+        self._changes = self._changes or await self._threads.run(self._start)
+        return self
+
+    async def __anext__(self) -> SessionInfo:
+        await self._started()
+        changes = self._changes
+        assert changes is not None
+        changes.patience.renew()
+        try:
+            with Bell(changes.hub, None, 0) as bell:
+                while not await self._threads.run(changes.look):
+                    await bell.rung(changes.patience.left_s)
+            return info_of(changes.next_ready())
+        except (TimeoutError, *ENDS):
+            raise StopAsyncIteration from None
+
+
+class Bell:
+    """How the hub, on its own thread, wakes somebody who waits on an event loop."""
+
+    def __init__(self, hub: Hub, ref: Ref | None, seen: int) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._event = asyncio.Event()
+        self._waiting = hub.waiting(ref, seen, self._ring)
+
+    def __enter__(self) -> Bell:
+        self._waiting.__enter__()
+        return self
+
+    def __exit__(self, *exc: Any) -> None:
+        self._waiting.__exit__(*exc)
+
+    def _ring(self) -> None:
+        with suppress(RuntimeError):  # the loop was closed, and its follower with it
+            self._loop.call_soon_threadsafe(self._event.set)
+
+    async def rung(self, timeout_s: float | None) -> None:
+        """Raises TimeoutError if nothing came for so long."""
+        await asyncio.wait_for(self._event.wait(), timeout_s)
+        self._event.clear()
 
 
 class AsyncBatch:
@@ -257,16 +510,22 @@ class AsyncEntries(AsyncIterator[Entry]):
 
     def _page(self) -> list[Entry | Damaged]:
         self._source = self._source or self._start()
-        page: list[Entry | Damaged] = []
-        while len(page) < PAGE:
-            try:
-                page.append(next(self._source))
-            except Damaged as damaged:
-                page.append(damaged)
-            except StopIteration:
-                self._ended = True
-                break
+        page = page_of(self._source)
+        self._ended = len(page) < PAGE
         return page
+
+
+def page_of(entries: Entries) -> list[Entry | Damaged]:
+    """The next entries, damaged ones in their turn."""
+    page: list[Entry | Damaged] = []
+    while len(page) < PAGE:
+        try:
+            page.append(next(entries))
+        except Damaged as damaged:
+            page.append(damaged)
+        except StopIteration:
+            break
+    return page
 
 
 class AsyncPage:
@@ -401,6 +660,10 @@ class AsyncStore:
             cursor=cursor,
         )
         return AsyncPages(call, self._threads)
+
+    def follow(self, timeout: float | None = None) -> AsyncChanges:
+        """`async for info in store.follow():`, or first `changes = await store.follow()` to begin at once."""
+        return AsyncChanges(partial(self._store._changes, timeout), self._threads)
 
     async def archive(self, session_id: str | Session | AsyncSession) -> None:
         await self._threads.run(partial(self._store.archive, _plain(session_id)))

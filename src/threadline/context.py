@@ -230,9 +230,9 @@ def _last_word(said: Sequence[Said]) -> list[str]:
 
 
 def _joined(source: Source) -> str | None:
-    """The system prompt: the session's own, then the system messages that the view opens with."""
+    """The system prompt: the session's own, the system messages that the view opens with, and the goal."""
     opening = (entry.message.text for entry in source.front.systems if entry.message is not None)
-    return "\n\n".join(filter(None, (source.system, *opening))) or None
+    return "\n\n".join(filter(None, (source.system, *opening, source.goal))) or None
 
 
 # -- what changes on the way out -----------------------------------------------------------------------

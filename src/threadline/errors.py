@@ -11,6 +11,8 @@ ThreadlineError
 ├── NotActive           the session is archived or in the trash
 ├── InvalidArgument     an argument that cannot be right (also a ValueError)
 │   └── InvalidMessage  a message that cannot be stored exactly as it is
+├── LeaseHeld           somebody else holds the lease of the session
+├── LeaseLost           the lease expired, or was given back
 ├── NotVisible          a seq that the view does not hold
 ├── NothingToCompact    no entry could be folded
 ├── BudgetTooSmall      not even the newest turn fits
@@ -26,7 +28,10 @@ Each carries its facts as attributes and says what to do next.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import datetime
 
 
 class ThreadlineError(Exception):
@@ -105,6 +110,30 @@ class NotActive(ThreadlineError):
         super().__init__(f"session {session!r} is {status}: store.restore({session!r}) makes it writable again")
         self.session = session
         self.status = status
+
+
+class LeaseHeld(ThreadlineError):
+    """Somebody else holds the lease of the session, until `until` unless it is renewed. Nothing was written."""
+
+    def __init__(self, holder: str, until: datetime) -> None:
+        super().__init__(
+            f"{holder!r} holds the lease until {until:%H:%M:%S.%f} UTC: wait for it with lease(…, wait=seconds), "
+            "write with lease= if it is yours, or put the message into the inbox with enqueue()"
+        )
+        self.holder = holder
+        self.until = until
+
+
+class LeaseLost(ThreadlineError):
+    """The lease is over: it expired, or was given back. `holder` has it now, if anybody has. Nothing was written."""
+
+    def __init__(self, session: str, holder: str | None) -> None:
+        now = f"{holder!r} has it now" if holder else "nobody has it now"
+        super().__init__(
+            f"this lease on session {session!r} is over and {now}: take a new one, read what happened since, go on"
+        )
+        self.session = session
+        self.holder = holder
 
 
 class InvalidArgument(ThreadlineError, ValueError):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from time import time_ns
 from typing import Any, TypeAlias
@@ -12,8 +12,20 @@ from threadline.core.calls import OpenCall
 from threadline.core.compaction import Plan, check_bounds
 from threadline.core.digest import identity
 from threadline.core.entries import STRUCTURAL, Draft, data_draft, message_draft, micros, stored
+from threadline.core.goals import begun
 from threadline.core.legal import missing_result
-from threadline.core.ops import Append, Clear, Compact, Expand, Repair, Replace, Rewind, StartCall
+from threadline.core.ops import (
+    Append,
+    Clear,
+    Compact,
+    CompleteGoal,
+    Expand,
+    Repair,
+    Replace,
+    Rewind,
+    SetState,
+    StartCall,
+)
 from threadline.errors import InvalidArgument, InvalidMessage
 from threadline.messages import Message, Text
 
@@ -68,8 +80,42 @@ class Pen:
         draft = data_draft(kind, data, at=moment, key=named)
         return Append(at=moment, key=named, identity=same, entries=(draft,))
 
-    def rewind(self, to: int, *, key: str | None = None, at: datetime | None = None) -> Rewind:
-        return Rewind(to=check_seq(to, "to"), **self._call("rewind", key, at, to))
+    def rewind(self, to: int, *, state: bool = False, key: str | None = None, at: datetime | None = None) -> Rewind:
+        told = (to, True) if state else (to,)
+        return Rewind(to=check_seq(to, "to"), state=bool(state), **self._call("rewind", key, at, *told))
+
+    def set_state(
+        self,
+        values: Mapping[str, Any],
+        remove: Iterable[str] = (),
+        *,
+        key: str | None = None,
+        at: datetime | None = None,
+    ) -> SetState:
+        if not isinstance(values, Mapping):
+            raise InvalidArgument(f"a state is a mapping of names to values, not {type(values).__name__}")
+        codec.check_object(given := dict(values), "values")
+        if isinstance(remove, str):
+            raise InvalidArgument("remove is a list of names, not one string")
+        gone = tuple(dict.fromkeys(remove))
+        for name in gone:
+            if not isinstance(name, str) or name in given:
+                raise InvalidArgument(f"remove lists names that are not set in the same call, not {name!r}")
+        return SetState(values=given, remove=gone, **self._call("set_state", key, at, given, sorted(gone)))
+
+    def set_goal(
+        self, objective: str, summary: str | None = None, *, key: str | None = None, at: datetime | None = None
+    ) -> Append:
+        if not isinstance(objective, str) or not objective.strip():
+            raise InvalidArgument(f"an objective is a text that is not empty, not {objective!r}")
+        call = self._call("set_goal", key, at, objective, _text_or_none(summary, "summary"))
+        draft = data_draft("goal", begun(objective, summary, call["at"]), at=call["at"], key=call["key"])
+        return Append(entries=(draft,), **call)
+
+    def complete_goal(
+        self, recap: str | None = None, *, key: str | None = None, at: datetime | None = None
+    ) -> CompleteGoal:
+        return CompleteGoal(recap=recap, **self._call("complete_goal", key, at, _text_or_none(recap, "recap")))
 
     def clear(self, *, key: str | None = None, at: datetime | None = None) -> Clear:
         return Clear(**self._call("clear", key, at))
@@ -205,6 +251,12 @@ def check_seq(seq: Any, what: str) -> int:
 
 def check_seq_or_none(seq: Any, what: str) -> int | None:
     return None if seq is None else check_seq(seq, what)
+
+
+def _text_or_none(text: Any, what: str) -> str | None:
+    if not isinstance(text, str | None):
+        raise InvalidArgument(f"a {what} is text or None, not {text!r}")
+    return text
 
 
 def _checked_usage(usage: Any) -> dict[str, Any]:

@@ -6,9 +6,9 @@ rewinds, clears and repairs are entries themselves, so each can be undone and au
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
-from types import TracebackType
+from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
@@ -20,14 +20,22 @@ from threadline.core.calls import OpenCall, walk
 from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
 from threadline.core.entries import Entry, calls_and_results, moment
-from threadline.core.fold import nodes, state_at
+from threadline.core.fold import nodes
+from threadline.core.fold import state_at as fold_at
+from threadline.core.goals import Goal, goal_at
+from threadline.core.inbox import Queued, letter
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
+from threadline.core.session_state import state_at
+from threadline.core.streams import NewStream, Settling, Stream
 from threadline.core.view import Log, spans_after, spans_at, stored_spans
 from threadline.core.window import FRONT, Front, Source, Tail, read_source
+from threadline.drafts import Draft, DraftWriter, kept_message
 from threadline.errors import Damaged, InvalidArgument, KeyReused, NotFound
+from threadline.following import Follow
+from threadline.leases import Holding, Lease, take, terms
 from threadline.messages import Message, ToolCall, content_of
-from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
+from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes, time_of
 
 if TYPE_CHECKING:
     from threadline.context import Context, Wish
@@ -37,7 +45,7 @@ Summary = str | Callable[[list[Message]], str]
 
 
 class SessionInfo(Struct, frozen=True):
-    """A session as it is now. `messages` and `tokens` are those of the view."""
+    """A session as it is now. `messages` and `tokens` are those of the view; `holder` has the lease, if anybody has."""
 
     id: str
     key: str | None
@@ -57,6 +65,8 @@ class SessionInfo(Struct, frozen=True):
     messages: int
     tokens: int
     pending: int
+    queued: int
+    holder: str | None
     meta: dict[str, Any]
 
 
@@ -114,12 +124,13 @@ class Session:
         usage: dict[str, Any] | None = None,
         at: datetime | None = None,
         format: str | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """Append one message: a Message, a dict in a known format, or text that the user said.
 
         It is on disk when this returns. With `key` the call is idempotent for ever: the same again returns the first
         entry, other content raises KeyReused. With `expect` it raises Stale, and writes nothing, if the head moved."""
-        return self._write((self._pen.append((message,), key, usage, at, format),), expect)[0][0]
+        return self._write((self._pen.append((message,), key, usage, at, format),), expect, lease)[0][0]
 
     def extend(
         self,
@@ -130,10 +141,11 @@ class Session:
         usage: dict[str, Any] | None = None,
         at: datetime | None = None,
         format: str | None = None,
+        lease: Holding | None = None,
     ) -> list[Entry]:
         """Append several messages, all or none, with consecutive seqs. An empty list writes nothing."""
         op = self._pen.append(several(messages), key, usage, at, format)
-        return self._write((op,), expect)[0] if op.entries else []
+        return self._write((op,), expect, lease)[0] if op.entries else []
 
     def note(
         self,
@@ -143,18 +155,19 @@ class Session:
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """Record something for people and tools that the model never sees."""
-        return self._one(self._pen.note(data, kind, key=key, at=at), expect)
+        return self._one(self._pen.note(data, kind, key=key, at=at), expect, lease)
 
-    def batch(self, *, expect: int | None = None) -> Batch:
+    def batch(self, *, expect: int | None = None, lease: Holding | None = None) -> Batch:
         """Collect writes and do them in one transaction when the block ends; on an exception, none.
 
         >>> with session.batch(expect=view.head) as b:
         ...     b.rewind(12)
         ...     b.append("edited")
         """
-        return Batch(self, expect)
+        return Batch(self, expect, lease)
 
     # -- the view --------------------------------------------------------------------------------------
 
@@ -207,6 +220,7 @@ class Session:
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """Fold a run of the view into one summary that stands in its place. The originals stay in the log.
 
@@ -219,11 +233,13 @@ class Session:
                 return done
             planned_at, plan = self._planned(plan, since=since, upto=upto, keep_turns=keep_turns)
             text = summary(list(plan.messages))
-            return self._compact_planned(text, plan, planned_at, usage=usage, key=key, expect=expect, at=at)
+            return self._compact_planned(
+                text, plan, planned_at, usage=usage, key=key, expect=expect, at=at, lease=lease
+            )
         op = self._pen.compact(
             summary, plan, upto=upto, keep_turns=keep_turns, since=since, usage=usage, key=key, at=at
         )
-        return self._one(op, expect)
+        return self._one(op, expect, lease)
 
     def replace(
         self,
@@ -234,10 +250,11 @@ class Session:
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """Put any messages, or none, where the run from entry `since` to entry `upto` stands. The originals stay."""
         op = self._pen.replace(several(messages), since=since, upto=upto, key=key, at=at)
-        return self._write((op,), expect)[0][-1]
+        return self._write((op,), expect, lease)[0][-1]
 
     def originals(self, seq: int) -> list[Entry]:
         """What a compaction or replacement stands for, one level."""
@@ -247,20 +264,42 @@ class Session:
         return list(read_view(log, covers, self.head, ref.id).entries)
 
     def expand(
-        self, seq: int, *, key: str | None = None, expect: int | None = None, at: datetime | None = None
+        self,
+        seq: int,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """Put back into the view what a compaction or replacement stands for, one level."""
-        return self._one(self._pen.expand(seq, key=key, at=at), expect)
+        return self._one(self._pen.expand(seq, key=key, at=at), expect, lease)
 
     def rewind(
-        self, to: int, *, key: str | None = None, expect: int | None = None, at: datetime | None = None
+        self,
+        to: int,
+        *,
+        state: bool = False,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
-        """Make the view what it was right after entry `to`; 0 empties it. Going forward again is a rewind, too."""
-        return self._one(self._pen.rewind(to, key=key, at=at), expect)
+        """Make the view what it was right after entry `to`; 0 empties it. Going forward again is a rewind, too.
 
-    def clear(self, *, key: str | None = None, expect: int | None = None, at: datetime | None = None) -> Entry:
-        """Empty the view. Title and log stay."""
-        return self._one(self._pen.clear(key=key, at=at), expect)
+        With `state`, the state and the goal go back as well, in the same transaction."""
+        return self._write((self._pen.rewind(to, state=state, key=key, at=at),), expect, lease)[0][-1]
+
+    def clear(
+        self,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
+    ) -> Entry:
+        """Empty the view. Title, state and log stay."""
+        return self._one(self._pen.clear(key=key, at=at), expect, lease)
 
     def fork(
         self,
@@ -305,10 +344,16 @@ class Session:
         return self.entry(asked) if asked else None
 
     def start_call(
-        self, call_id: str, *, key: str | None = None, expect: int | None = None, at: datetime | None = None
+        self,
+        call_id: str,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> Entry:
         """Record that a tool began, so that after a crash one knows whose effects are uncertain. Once per call."""
-        return self._one(self._pen.start_call(call_id, key=key, at=at), expect)
+        return self._one(self._pen.start_call(call_id, key=key, at=at), expect, lease)
 
     def repair(
         self,
@@ -317,11 +362,148 @@ class Session:
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
+        lease: Holding | None = None,
     ) -> list[Entry]:
-        """Answer every pending call with an error result that says what is known. Nothing to mend: nothing written."""
-        if self._found() is None:
+        """Keep interrupted drafts, and answer every pending call with an error result that says what is known.
+
+        Nothing to mend: nothing written."""
+        ref = self._found()
+        if ref is None:
             return []
-        return self._write([self._pen.repair(reason, key=key, at=at)], expect)[0]
+        op = self._pen.repair(reason, key=key, at=at)
+        if all(stream.live for stream in self._backend.streams(ref)):
+            return self._write([op], expect, lease)[0]
+
+        def mend(streams: Sequence[Stream]) -> Sequence[Op]:
+            kept = [kept_message(stream) for stream in streams if stream.text]
+            return [self._pen.append(kept, at=at), op]
+
+        wrote = self._settle(ref, Settling(None, mend), expect, lease)
+        return [entry for entries in wrote for entry in entries]
+
+    # -- who may write ---------------------------------------------------------------------------------
+
+    def lease(self, holder: str, ttl: float = 30, wait: float = 0) -> Lease:
+        """The right to write alone, for `ttl` seconds from now or from the last `renew()`.
+
+        While it lives, entries are written only with `lease=`; all else, the inbox too, stays open. Raises LeaseHeld
+        if somebody else still holds it after `wait` seconds. The end of a `with` block gives it back."""
+        asked = terms(holder, ttl, wait)
+        return take(self._backend, self._ensured(), asked)
+
+    # -- drafts and the inbox --------------------------------------------------------------------------
+
+    def draft(self, role: str = "assistant", *, key: str | None = None, lease: Holding | None = None) -> DraftWriter:
+        """A message that is durable while it streams: at most a quarter of a second, or 4 KiB, behind.
+
+        >>> with session.draft("assistant") as d:
+        ...     for token in stream:
+        ...         d.write(token)
+        ...     d.finish(message, usage=usage)
+
+        It becomes one entry at the end, and is in no view before. After a crash `drafts` has the text."""
+        return DraftWriter(self, role, key, lease)
+
+    @property
+    def drafts(self) -> list[Draft]:
+        """The messages that are streaming, or were until their writer was gone; the oldest first."""
+        ref = self._found()
+        return [] if ref is None else [Draft(self, ref, stream) for stream in self._backend.streams(ref)]
+
+    def enqueue(
+        self,
+        message: MessageLike,
+        key: str | None = None,
+        *,
+        at: datetime | None = None,
+        format: str | None = None,
+    ) -> Queued:
+        """Put a message into the inbox, where it waits to be taken. It is on disk when this returns.
+
+        No lease keeps anybody out. With `key` it enters once, ever: the same again, or an append of the same message
+        with the same key, does not enter it again; another message raises KeyReused."""
+        op = self._pen.append((message,), key, None, at, format)
+        target = Target(self._ref) if self._ref is not None else Target(None, self._newly(op.at))
+        self._ref, found = self._backend.enqueue(target, letter(op))
+        return found.queued()
+
+    def queued(self) -> list[Queued]:
+        """The messages in the inbox, in the order in which they will be taken."""
+        ref = self._found()
+        return [] if ref is None else [waiting.queued() for waiting in self._backend.inbox(ref)]
+
+    def take(
+        self, *, expect: int | None = None, at: datetime | None = None, lease: Holding | None = None
+    ) -> Entry | None:
+        """Move the first message of the inbox into the log, in one transaction; None if the inbox is empty.
+
+        The entry has the time when the message came."""
+        ref = self._found()
+        if ref is None:
+            return None
+        moment = self._pen.now() if at is None else time_of(at)
+        expected = check_seq_or_none(expect, "expect")
+        written = self._backend.take(ref, moment, expected, self._token(lease))
+        return written.entries[0][0] if written.entries[0] else None
+
+    # -- state and goal --------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> Mapping[str, Any]:
+        """Names and values that are kept with the session, as they are now; to be read only."""
+        ref = self._found()
+        return MappingProxyType({} if ref is None else state_at(self._backend.log(ref), self.head))
+
+    def state_at(self, seq: int) -> Mapping[str, Any]:
+        """The state right after entry `seq`. Costs the same however long the log is."""
+        ref, head = self._found(), self.head
+        if not 0 <= check_seq(seq, "seq") <= head:
+            raise NotFound("entry", seq, f"the log ends at {head}")
+        return MappingProxyType({} if ref is None else state_at(self._backend.log(ref), seq))
+
+    def set_state(
+        self,
+        values: Mapping[str, Any],
+        remove: Iterable[str] = (),
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
+    ) -> Entry:
+        """Set the names in `values`, and take away those in `remove`. Every other name stays as it is."""
+        return self._one(self._pen.set_state(values, remove, key=key, at=at), expect, lease)
+
+    @property
+    def goal(self) -> Goal | None:
+        """What the session works towards, or worked towards last; None if there never was anything."""
+        ref = self._found()
+        return None if ref is None else goal_at(self._backend.log(ref), self.head)
+
+    def set_goal(
+        self,
+        objective: str,
+        summary: str | None = None,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
+    ) -> Entry:
+        """Set the goal. There is one at a time: it takes the place of one that is still active."""
+        return self._one(self._pen.set_goal(objective, summary, key=key, at=at), expect, lease)
+
+    def complete_goal(
+        self,
+        recap: str | None = None,
+        *,
+        key: str | None = None,
+        expect: int | None = None,
+        at: datetime | None = None,
+        lease: Holding | None = None,
+    ) -> Entry:
+        """Complete the active goal; `recap` says how it went. Raises NotFound if none is active."""
+        return self._one(self._pen.complete_goal(recap, key=key, at=at), expect, lease)
 
     # -- the raw log -----------------------------------------------------------------------------------
 
@@ -344,6 +526,13 @@ class Session:
             return Entries.none()
         wanted = None if kinds is None else frozenset((kinds,) if isinstance(kinds, str) else kinds)
         return Entries(self._backend.log(ref), ref.id, first, last, kinds=wanted, limit=limit, reverse=reverse)
+
+    def follow(self, after: int = 0, timeout: float | None = None) -> Follow:
+        """The entries after `after`, and then every new one as it is written, by whatever process; none twice.
+
+        Ends after `timeout` seconds without an entry, when the store is closed, when the session is deleted."""
+        check_seq(after, "after")
+        return Follow(self, max(after, 0), timeout)
 
     def entry(self, seq: int | None = None, *, key: str | None = None) -> Entry:
         """One entry, by its seq or by the idempotency key of the call that wrote it (the first one it wrote)."""
@@ -396,30 +585,61 @@ class Session:
         cwd: str | os.PathLike[str] | UnsetType | None = UNSET,
         system: str | UnsetType | None = UNSET,
         meta: dict[str, Any] | None = None,
+        lease: Holding | None = None,
     ) -> None:
         """Change what is given. `meta` is merged (None removes a name from it); a new `system` is also an entry."""
         given: dict[str, Any] = {"agent": agent, "model": model, "provider": provider, "cwd": cwd, "system": system}
         fields = check_about({name: value for name, value in given.items() if value is not UNSET}, meta)
         change = Change(at=self._pen.now(), fields=fields, meta=meta or {})
         ops = [self._pen.say("system", {"system": system})] if system is not UNSET else []
-        self._backend.write(Target(self._made()), ops, change=change)
+        self._backend.write(Target(self._made()), ops, change=change, lease=self._token(lease))
 
     # -- how it gets there -----------------------------------------------------------------------------
 
-    def _one(self, op: Op, expect: int | None) -> Entry:
-        return self._write((op,), expect)[0][0]
+    def _one(self, op: Op, expect: int | None, lease: Holding | None) -> Entry:
+        return self._write((op,), expect, lease)[0][0]
 
-    def _write(self, ops: Sequence[Op], expect: int | None) -> list[list[Entry]]:
+    def _write(self, ops: Sequence[Op], expect: int | None, lease: Holding | None) -> list[list[Entry]]:
         """All writes go through here: one transaction, which makes the session if it is not there yet."""
         if expect is not None:
             check_seq(expect, "expect")
+        token = None if lease is None else self._token(lease)
         if self._ref is not None:
-            return self._backend.write(Target(self._ref), ops, expect).entries
-        assert self._new is not None
-        new = self._new if self._new.at else replace(self._new, at=ops[0].at)
-        written = self._backend.write(Target(None, new), ops, expect)
+            return self._backend.write(Target(self._ref), ops, expect, None, token).entries
+        written = self._backend.write(Target(None, self._newly(ops[0].at)), ops, expect, None, token)
         self._ref = written.ref
         return written.entries
+
+    def _token(self, lease: Holding | None) -> int | None:
+        """What tells a lease from an older one. Raises InvalidArgument for that of another session."""
+        if lease is None:
+            return None
+        if not isinstance(lease, Holding) or lease.session != self._made().id:
+            raise InvalidArgument(f"not a lease on this session: {lease!r}; take it with session.lease(holder)")
+        return lease.token
+
+    def _begin_stream(self, new: NewStream, lease: Holding | None) -> Ref:
+        token = self._token(lease)
+        target = Target(self._ref) if self._ref is not None else Target(None, self._newly(new.at))
+        self._ref = self._backend.begin_stream(target, new, token)
+        return self._ref
+
+    def _settle(
+        self, ref: Ref, settling: Settling, expect: int | None = None, lease: Holding | None = None
+    ) -> list[list[Entry]]:
+        expected = check_seq_or_none(expect, "expect")
+        return self._backend.settle(ref, settling, expected, self._token(lease)).entries
+
+    def _newly(self, at: int) -> NewSession:
+        assert self._new is not None
+        return self._new if self._new.at else replace(self._new, at=at)
+
+    def _ensured(self) -> Ref:
+        """The session in the store, made now if it is not there yet."""
+        ref = self._found()
+        if ref is None:
+            ref = self._ref = self._backend.write(Target(None, self._newly(self._pen.now())), ()).ref
+        return ref
 
     def _change(self, **what: Any) -> None:
         self._backend.change(self._made(), Change(at=self._pen.now(), **what))
@@ -448,7 +668,7 @@ class Session:
             _moment(at, 0)
             return Source(Tail((), whole=True), system=None if self._new is None else self._new.about.system)
         record, log = self._backend.record(ref), self._backend.log(ref)
-        state = record.state if at is None else state_at(log, _moment(at, record.state.head), b"")
+        state = record.state if at is None else fold_at(log, _moment(at, record.state.head), b"")
         view, known = self._front
         source = read_source(
             log,
@@ -479,9 +699,12 @@ class Session:
         key: str | None,
         expect: int | None,
         at: datetime | None,
+        lease: Holding | None,
     ) -> Entry:
         """Fold exactly the run that was summarised."""
-        return self._one(self._pen.compact(summary, plan, usage=usage, key=key, at=at, planned_at=planned_at), expect)
+        return self._one(
+            self._pen.compact(summary, plan, usage=usage, key=key, at=at, planned_at=planned_at), expect, lease
+        )
 
     def _planned(
         self, plan: Plan | None, *, since: int | None, upto: int | None, keep_turns: int | None
@@ -499,10 +722,11 @@ class Session:
 class Batch:
     """Writes that happen together, in order, when the block ends. `entries` then holds what they wrote."""
 
-    def __init__(self, session: Session, expect: int | None) -> None:
+    def __init__(self, session: Session, expect: int | None, lease: Holding | None) -> None:
         self._session = session
         self._pen = session._pen
         self._expect = expect
+        self._lease = lease
         self._ops: list[Op] = []
         self.entries: list[Entry] = []
 
@@ -567,8 +791,8 @@ class Batch:
     def expand(self, seq: int, *, key: str | None = None, at: datetime | None = None) -> None:
         self._ops.append(self._pen.expand(seq, key=key, at=at))
 
-    def rewind(self, to: int, *, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.rewind(to, key=key, at=at))
+    def rewind(self, to: int, *, state: bool = False, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.rewind(to, state=state, key=key, at=at))
 
     def clear(self, *, key: str | None = None, at: datetime | None = None) -> None:
         self._ops.append(self._pen.clear(key=key, at=at))
@@ -578,6 +802,24 @@ class Batch:
 
     def repair(self, reason: str = "interrupted", *, key: str | None = None, at: datetime | None = None) -> None:
         self._ops.append(self._pen.repair(reason, key=key, at=at))
+
+    def set_state(
+        self,
+        values: Mapping[str, Any],
+        remove: Iterable[str] = (),
+        *,
+        key: str | None = None,
+        at: datetime | None = None,
+    ) -> None:
+        self._ops.append(self._pen.set_state(values, remove, key=key, at=at))
+
+    def set_goal(
+        self, objective: str, summary: str | None = None, *, key: str | None = None, at: datetime | None = None
+    ) -> None:
+        self._ops.append(self._pen.set_goal(objective, summary, key=key, at=at))
+
+    def complete_goal(self, recap: str | None = None, *, key: str | None = None, at: datetime | None = None) -> None:
+        self._ops.append(self._pen.complete_goal(recap, key=key, at=at))
 
     def __enter__(self) -> Batch:
         return self
@@ -593,7 +835,9 @@ class Batch:
         """Do all of it now. A `with` block does so at its end."""
         ops, self._ops = self._ops, []
         if ops:
-            self.entries = [entry for entries in self._session._write(ops, self._expect) for entry in entries]
+            self.entries = [
+                entry for entries in self._session._write(ops, self._expect, self._lease) for entry in entries
+            ]
 
 
 def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
@@ -604,7 +848,7 @@ def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
 
 
 def info_of(record: Record) -> SessionInfo:
-    _, id, key, about, status, state, created_at, updated_at = record
+    _, id, key, about, status, state, created_at, updated_at, queued, holder = record
     return SessionInfo(
         id,
         key,
@@ -624,6 +868,8 @@ def info_of(record: Record) -> SessionInfo:
         state.messages,
         state.tokens,
         state.pending,
+        queued,
+        holder,
         about.meta,
     )
 

@@ -16,7 +16,9 @@ from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, P
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
+from threadline.drafts import Flusher
 from threadline.errors import InvalidArgument, NotFound
+from threadline.following import Changes, Hub
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
@@ -61,9 +63,13 @@ class Page:
 class Store:
     """Sessions in one place, confined to a namespace. Serves many threads; a forked child reopens by itself."""
 
-    def __init__(self, backend: Backend, *, namespace: str = "", pen: Pen | None = None) -> None:
+    def __init__(
+        self, backend: Backend, *, namespace: str = "", pen: Pen | None = None, sharing: Store | None = None
+    ) -> None:
         self._backend = backend
         self._pen = pen or Pen()
+        self._flusher: Flusher = Flusher(backend) if sharing is None else sharing._flusher
+        self._hub: Hub = Hub(backend) if sharing is None else sharing._hub
         self.namespace = namespace
 
     def __repr__(self) -> str:
@@ -78,11 +84,13 @@ class Store:
 
     def close(self) -> None:
         """Let go of the file. Every later call raises Closed. Closing twice is fine."""
+        self._flusher.close()
+        self._hub.close()
         self._backend.close()
 
     def within(self, namespace: str) -> Store:
         """The same connections, confined to another namespace."""
-        return Store(self._backend, namespace=_checked_namespace(namespace), pen=self._pen)
+        return Store(self._backend, namespace=_checked_namespace(namespace), pen=self._pen, sharing=self)
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -177,6 +185,15 @@ class Store:
             limit=limit,
         )
         return Page(self, query if cursor is None else _at(query, cursor))
+
+    def follow(self, timeout: float | None = None) -> Iterator[SessionInfo]:
+        """Sessions as they change, from now on, whoever changes them; one that changed twice meanwhile comes once.
+
+        Ends after `timeout` seconds without a change, and when the store is closed."""
+        return map(info_of, self._changes(timeout))
+
+    def _changes(self, timeout: float | None) -> Changes:
+        return Changes(self._backend, self._hub, self.namespace, self._pen.now, timeout)
 
     # -- status ----------------------------------------------------------------------------------------
 

@@ -16,7 +16,18 @@ import pytest
 
 import threadline
 from threadline import AsyncStore, Closed, Entry, Message, Stale, Store
-from threadline.aio import AsyncBatch, AsyncEntries, AsyncPage, AsyncSession, Threads
+from threadline.aio import (
+    AsyncBatch,
+    AsyncChanges,
+    AsyncDraft,
+    AsyncDraftWriter,
+    AsyncEntries,
+    AsyncFollow,
+    AsyncLease,
+    AsyncPage,
+    AsyncSession,
+    Threads,
+)
 from threadline.testing.contract import DurableContract, OpenStore, StoreContract
 from threadline.testing.contract.workshop import talk
 
@@ -46,6 +57,20 @@ class Loop:
         self._loop.close()
 
 
+ASYNC = (
+    AsyncStore,
+    AsyncSession,
+    AsyncPage,
+    AsyncBatch,
+    AsyncEntries,
+    AsyncLease,
+    AsyncDraft,
+    AsyncDraftWriter,
+    AsyncFollow,
+    AsyncChanges,
+)
+
+
 class Waiting:
     """An object of the async API whose every answer is waited for, so that it reads like the synchronous one."""
 
@@ -73,14 +98,15 @@ class Waiting:
 
     def _call(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._plain(method(*(self._async(a) for a in args), **kwargs))
+            named = {name: value._target if isinstance(value, Waiting) else value for name, value in kwargs.items()}
+            return self._plain(method(*(self._async(a) for a in args), **named))
 
         return call
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, Awaitable):
             value = self._loop.wait(value)
-        if isinstance(value, AsyncStore | AsyncSession | AsyncPage | AsyncBatch | AsyncEntries):
+        if isinstance(value, ASYNC):
             return Waiting(value, self._loop)
         if isinstance(value, list):
             return [self._plain(item) for item in value]

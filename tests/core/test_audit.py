@@ -45,11 +45,16 @@ def life() -> MemoryLog:
     log.do("clear")
     log.do("rewind", to=14)
     log.do("append", message=Message.tool("c", "done"))
+    log.do("set_state", values={"n": 1, "text": "x" * 1_100})
+    log.do("set_state", values={"n": 2}, remove=["text"])
+    log.do("set_goal", objective="win")
+    log.do("complete_goal")
+    log.do("rewind", to=18, state=True)
     log.do("append", message=Message.user("last"))
     return log
 
 
-ENTRIES = range(1, 20)
+ENTRIES = range(1, 27)
 
 
 def other(name: str, value: Any) -> Any:

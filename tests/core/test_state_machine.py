@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -21,7 +22,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import threadline
-from threadline import Message, Plan, Session, ThreadlineError
+from threadline import Goal, Lease, LeaseHeld, LeaseLost, Message, Plan, Session, ThreadlineError
 from threadline.testing import scaled, seed, strategies
 from threadline.testing.model import Line, Model
 from threadline.testing.strategies import Place, Step, resolve
@@ -29,6 +30,9 @@ from threadline.testing.strategies import Place, Step, resolve
 HISTORIES = 150
 STEPS = 30
 STRUCTURAL = ("compaction", "replacement", "expansion", "rewind", "clear")
+DERIVED = ("before", "whole", "of", "started_at", "completed_at")  # of a state or goal, by which it is found quickly
+GOAL = ("objective", "summary", "status", "recap")
+A_DAY_S = 24 * 3600.0
 
 
 def count_tokens(message: Message) -> int:
@@ -49,6 +53,7 @@ class Sessions(RuleBasedStateMachine):
         self.store = self._open()
         self.models: dict[str, Model] = {}
         self.plans: dict[str, Plan] = {}
+        self.leases: dict[str, Lease] = {}
         self.touched = ""
         self.steps = 0
 
@@ -130,6 +135,10 @@ class Sessions(RuleBasedStateMachine):
     def rewind_or_clear(self, id: str, step: Step) -> None:
         self._do(id, step)
 
+    @rule(id=sessions, step=strategies.states() | strategies.goals())
+    def set_state_or_goal(self, id: str, step: Step) -> None:
+        self._do(id, step)
+
     @rule(id=sessions, step=strategies.tool_steps())
     def start_or_repair(self, id: str, step: Step) -> None:
         self._do(id, step)
@@ -142,22 +151,70 @@ class Sessions(RuleBasedStateMachine):
         """The same call on both sides: the same entries, or the same refusal."""
         session, model = self._both(id)
         verb, options = step.resolved(model)
+        call = partial(getattr(session, verb), **options, **more, lease=None if model.fenced else self.leases.get(id))
         try:
             expected = getattr(model, verb)(**options, **more)
         except ThreadlineError as error:
-            refused(lambda: getattr(session, verb)(**options, **more), error)
+            refused(call, error)
             return
-        wrote = getattr(session, verb)(**options, **more)
+        wrote = call()
         if not isinstance(wrote, list):  # a replacement answers with its own entry, not with those it placed
             wrote, expected = [wrote], expected[-1:]
         assert [plain(entry) for entry in wrote] == [plain_line(model, line) for line in expected]
+
+    # -- who may write, and what waits -----------------------------------------------------------------
+
+    @rule(id=sessions)
+    def lease(self, id: str) -> None:
+        """Every second time it is given back; through the store as it is now, which may be another one since."""
+        session, model = self._both(id)
+        if (held := self.leases.pop(id, None)) is None:
+            self.leases[id] = session.lease(f"holder {self.steps}", ttl=A_DAY_S)
+            model.holder = self.leases[id].holder
+        else:
+            refused(lambda: session.lease("another"), LeaseHeld("", held.until))
+            session._backend.release_lease(session._made(), held.token)
+            model.holder = None
+            refused(lambda: session.clear(lease=held), LeaseLost("", None))
+
+    @rule(id=sessions, step=strategies.steps())
+    def without_the_lease(self, id: str, step: Step) -> None:
+        model = self.models[id]
+        model.fenced = True
+        try:
+            self._do(id, step)
+        finally:
+            model.fenced = False
+
+    @rule(id=sessions, message=strategies.spoken(), key=st.none() | st.sampled_from(strategies.KEYS))
+    def enqueue(self, id: str, message: Message, key: str | None) -> None:
+        session, model = self._both(id)
+        try:
+            model.enqueue(message, key)
+        except ThreadlineError as error:
+            refused(lambda: session.enqueue(message, key), error)
+            return
+        assert session.enqueue(message, key).message == message
+
+    @rule(id=sessions, off=st.sampled_from([None, None, 0, 1]))
+    def take(self, id: str, off: int | None) -> None:
+        session, model = self._both(id)
+        expect, lease = None if off is None else model.head + off, self.leases.get(id)
+        try:
+            expected = model.take(expect=expect)
+        except ThreadlineError as error:
+            refused(lambda: session.take(expect=expect, lease=lease), error)
+            return
+        entry = session.take(expect=expect, lease=lease)
+        wrote = [] if entry is None else [plain(entry)]
+        assert wrote == [plain_line(model, line) for line in expected]
 
     # -- writes together -------------------------------------------------------------------------------
 
     @rule(id=sessions, steps=st.lists(strategies.steps(), min_size=1, max_size=4), off=st.sampled_from([None, 0, 1]))
     def batch(self, id: str, steps: list[Step], off: int | None) -> None:
         session, model = self._both(id)
-        trial = model.fork(model.head)
+        trial = model.trial()
         resolved: list[Step] = []
         error = None
         for step in steps:
@@ -170,7 +227,8 @@ class Sessions(RuleBasedStateMachine):
                 break
 
         def act() -> None:
-            with session.batch(expect=None if off is None else model.head + off) as b:
+            expect = None if off is None else model.head + off
+            with session.batch(expect=expect, lease=self.leases.get(id)) as b:
                 for verb, options in resolved:
                     getattr(b, verb)(**options)
 
@@ -204,11 +262,12 @@ class Sessions(RuleBasedStateMachine):
         session, model = self._both(id)
         bounds = {"since": resolve(since, model), "upto": resolve(upto, model)}
         given: list[Message] = []
+        lease = self.leases.get(id)
 
         def summarise(messages: list[Message]) -> str:
             given.extend(messages)
             if step is not None:
-                getattr(session, step.verb)(**step.options)
+                getattr(session, step.verb)(**step.options, lease=lease)
             return "summed up"
 
         step = None
@@ -221,9 +280,9 @@ class Sessions(RuleBasedStateMachine):
                 getattr(model, step.verb)(**step.options)
             model.fold_exactly("summed up", [line.seq for line in run], said, planned_at=planned_at)
         except ThreadlineError as error:
-            refused(lambda: session.compact(summarise, **bounds), error)
+            refused(lambda: session.compact(summarise, **bounds, lease=lease), error)
             return
-        session.compact(summarise, **bounds)
+        session.compact(summarise, **bounds, lease=lease)
         assert given == said
 
     @rule(id=sessions, since=strategies.places("visible"), upto=strategies.places("visible"), exact=st.booleans())
@@ -247,9 +306,9 @@ class Sessions(RuleBasedStateMachine):
         try:
             model.fold_exactly("planned", (plan.since, plan.upto), plan.messages)
         except ThreadlineError as error:
-            refused(lambda: session.compact("planned", plan), error)
+            refused(lambda: session.compact("planned", plan, lease=self.leases.get(id)), error)
             return
-        session.compact("planned", plan)
+        session.compact("planned", plan, lease=self.leases.get(id))
 
     # -- the store comes and goes ----------------------------------------------------------------------
 
@@ -302,6 +361,7 @@ def compare(session: Session, model: Model, dice: Random) -> None:
     shown = [line.seq for line in model.visible(at)]
     assert seqs(session.view(at)) == shown
     assert seqs(session.view(at, last)) == shown[max(0, len(shown) - last) :]
+    assert session.state_at(at) == model.state(at)
     for line in model.log:
         if line.kind in ("compaction", "replacement"):
             assert [e.seq for e in session.originals(line.seq)] == [o.seq for o in model.originals(line.seq)]
@@ -320,6 +380,18 @@ def compare_moment(session: Session, model: Model) -> None:
     assert (session.unanswered.seq if session.unanswered else 0) == model.unanswered()
     info = session.info
     assert (info.messages, info.tokens, info.pending) == (len(shown), model.tokens(), len(pending))
+    assert session.state == model.state()
+    assert goal_of(session.goal) == goal_of(model.goal())
+    assert [(waiting.message, waiting.key) for waiting in session.queued()] == model.inbox
+    assert (info.queued, info.holder) == (len(model.inbox), model.holder)
+
+
+def goal_of(goal: Goal | dict[str, Any] | None) -> tuple[Any, ...] | None:
+    """A goal as the model can tell it: without its times."""
+    if goal is None:
+        return None
+    told = goal if isinstance(goal, dict) else {name: getattr(goal, name) for name in GOAL}
+    return tuple(told.get(name) for name in GOAL)
 
 
 def seqs(view: threadline.View) -> list[int]:
@@ -329,6 +401,8 @@ def seqs(view: threadline.View) -> list[int]:
 def plain(entry: threadline.Entry) -> tuple[Any, ...]:
     """An entry as the model can tell it: spans as the entries that they hold."""
     data, told, run = dict(entry.data or {}), None, []
+    if entry.kind in ("state", "goal"):
+        data = {name: value for name, value in data.items() if name not in DERIVED}
     if entry.kind in STRUCTURAL:
         told, run = within(data.pop("view")), within(data.pop("covers", []))
     return entry.seq, entry.kind, entry.message, data, tuple(run), told, entry.key, entry.tokens

@@ -56,7 +56,10 @@ def open_store(path: Path, clock: Clock | None = None, **options: Any) -> Store:
 @contextmanager
 def loaded_dice() -> Iterator[None]:
     """The same ids and salts in every run, so that the same seed makes the same files."""
-    with patch("threadline.store.urandom", Random("ids").randbytes):
+    with (
+        patch("threadline.store.urandom", Random("ids").randbytes),
+        patch("threadline.drafts.urandom", Random("drafts").randbytes),
+    ):
         yield
 
 
@@ -164,6 +167,11 @@ def _rewind(session: Session, rng: Random, number: int) -> Step:
     return Step(number, "rewind", name, 1, key, lambda s: s.session(name).rewind(to, key=key))
 
 
+def _set_state(session: Session, rng: Random, number: int) -> Step:
+    values, key, name = {f"name-{number % 5}": _text(rng), "n": number}, _key(rng, number), str(session.key)
+    return Step(number, "set_state", name, 1, key, lambda s: s.session(name).set_state(values, key=key))
+
+
 def _fork(session: Session, rng: Random, number: int) -> Step:
     at, name, new = rng.randint(0, session.head), str(session.key), f"fork-{number}"
     return Step(number, "fork", new, 1, None, lambda s: s.session(name).fork(at, key=new))
@@ -182,6 +190,7 @@ CHOICES: dict[Callable[[Session, Random, int], Step | None], int] = {
     _replace: 2,
     _expand: 1,
     _rewind: 1,
+    _set_state: 1,
     _fork: 1,
     _retag: 1,
 }

@@ -149,7 +149,7 @@ def test_damage_in_the_write_ahead_log_leaves_a_state_that_once_was(folder: Path
 
 
 def build(path: Path) -> None:
-    """Sessions, forks, compactions, keys, tags, calls, an archived session and a body of many pages."""
+    """Sessions, forks, compactions, keys, tags, calls, an archived session, a large body, and one that lives."""
     rng, clock = Random("victim"), Clock()  # always the same, whatever the seed: only the damage varies
     with loaded_dice(), patch("histories.TEXT_BYTES", SMALL), open_store(path, clock) as store:
         for clock.step in range(1, STEPS + 1):
@@ -157,6 +157,22 @@ def build(path: Path) -> None:
         about = store.new(key="about", title="Title", tags=("a", "b"), cwd="/tmp", agent="me", meta={"n": 1})
         about.append("large " * 3_000, key="large", usage={"input": 7})
         store.archive(about.fork(key="archived"))
+        live(store.session("alive"))
+
+
+def live(session: Session) -> None:
+    """All that lies beside a log: a state and a goal in it, a lease, an inbox, a draft."""
+    session.set_state({"n": 1, "text": "state " * 300})
+    session.set_state({"n": 2})
+    session.set_goal("stay alive", "somehow")
+    session.rewind(1, state=True)
+    for n in range(5):
+        session.enqueue(f"waiting {n} " * 20, key=f"queued-{n}" if n % 2 else None)
+    for text in ("half a sentence " * 10, "and another " * 700):
+        d = session.draft(key="draft")
+        d.write(text)
+        d.let_go()
+    session.lease("worker", ttl=300 * 24 * 3600)
 
 
 def unfinished(path: Path) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
@@ -252,6 +268,10 @@ ABOUT_A_SESSION: dict[str, Callable[[Session], Any]] = {
     "info": lambda session: session.info,
     "view": lambda session: session.view(),
     "pending": lambda session: session.pending,
+    "state": lambda session: dict(session.state),
+    "goal": lambda session: session.goal,
+    "queued": lambda session: session.queued(),
+    "drafts": lambda session: [(draft.id, draft.role, draft.key, draft.at, draft.text) for draft in session.drafts],
     "forks": lambda session: [fork.id for fork in session.forks()],
 }
 

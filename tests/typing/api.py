@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, assert_type
@@ -12,8 +13,14 @@ from threadline import (
     AsyncStore,
     Batch,
     Conflict,
+    Draft,
+    DraftWriter,
     Entry,
+    Goal,
     KeyReused,
+    Lease,
+    LeaseHeld,
+    LeaseLost,
     Media,
     Message,
     NotActive,
@@ -24,6 +31,7 @@ from threadline import (
     PendingCall,
     Plan,
     Problem,
+    Queued,
     Reasoning,
     Session,
     SessionInfo,
@@ -38,6 +46,7 @@ from threadline import (
     View,
     formats,
 )
+from threadline.aio import AsyncDraft, AsyncDraftWriter, AsyncLease
 
 
 def opening() -> None:
@@ -169,6 +178,46 @@ def the_view(session: Session, plan: Plan) -> None:
     session.compact(7)  # type: ignore[arg-type]
 
 
+def a_life(store: Store, session: Session) -> None:
+    assert_type(session.state, Mapping[str, Any])
+    assert_type(session.state_at(3), Mapping[str, Any])
+    assert_type(session.set_state({"n": 1}, remove=["m"], key="k", expect=3), Entry)
+    session.state["n"] = 2  # type: ignore[index]
+    assert_type(session.goal, Goal | None)
+    assert_type(session.set_goal("win", "soon"), Entry)
+    assert_type(session.complete_goal("won"), Entry)
+    assert_type(session.rewind(3, state=True), Entry)
+    with session.lease("worker-7", ttl=30, wait=0.5) as lease:
+        assert_type(lease, Lease)
+        assert_type(lease.until, datetime)
+        lease.renew()
+        session.append("hi", lease=lease)
+        session.append("hi", lease="worker-7")  # type: ignore[arg-type]
+        with session.batch(lease=lease) as b:
+            b.set_state({"n": 1})
+    assert_type(session.enqueue("hi", "key"), Queued)
+    assert_type(session.queued(), list[Queued])
+    assert_type(session.take(lease=lease), Entry | None)
+    with session.draft("assistant", key="k", lease=lease) as d:
+        assert_type(d, DraftWriter)
+        d.write("token")
+        d.write(b"token")  # type: ignore[arg-type]
+        assert_type(d.finish(Message.assistant("hi"), usage={"output": 1}), Entry)
+    assert_type(session.drafts, list[Draft])
+    assert_type(session.drafts[0].interrupted, bool)
+    assert_type(session.drafts[0].keep(), Entry)
+    for entry in session.follow(after=3, timeout=None):
+        assert_type(entry, Entry)
+    for info in store.follow():
+        assert_type(info, SessionInfo)
+        assert_type((info.queued, info.holder), tuple[int, str | None])
+
+
+def lease_errors(held: LeaseHeld, lost: LeaseLost) -> None:
+    assert_type((held.holder, held.until), tuple[str, datetime])
+    assert_type((lost.session, lost.holder), tuple[str, str | None])
+
+
 def errors(stale: Stale, reused: KeyReused, uncertain: Uncertain, missing: NotFound, away: NotActive) -> None:
     conflict: Conflict = stale
     conflict = reused
@@ -246,3 +295,25 @@ async def async_view(session: AsyncSession) -> None:
     assert_type(await session.unanswered, Entry | None)
     assert_type(await session.start_call("c1"), Entry)
     assert_type(await session.repair(), list[Entry])
+
+
+async def async_life(store: AsyncStore, session: AsyncSession) -> None:
+    assert_type(await session.state, Mapping[str, Any])
+    assert_type(await session.goal, Goal | None)
+    assert_type(await session.set_state({"n": 1}, lease=None), Entry)
+    async with session.lease("worker-7") as lease:
+        assert_type(lease, AsyncLease)
+        await lease.renew()
+        await session.append("hi", lease=lease)
+    assert_type(await session.lease("worker-7", wait=1), AsyncLease)
+    assert_type(await session.enqueue("hi"), Queued)
+    assert_type(await session.take(), Entry | None)
+    async with session.draft(lease=lease) as d:
+        assert_type(d, AsyncDraftWriter)
+        await d.write("token")
+        assert_type(await d.finish(), Entry)
+    assert_type(await session.drafts, list[AsyncDraft])
+    async for entry in session.follow(after=3):
+        assert_type(entry, Entry)
+    async for info in store.follow(timeout=1):
+        assert_type(info, SessionInfo)

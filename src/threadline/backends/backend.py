@@ -13,7 +13,10 @@ from msgspec import Struct
 from threadline.core.about import About, Change
 from threadline.core.entries import Entry
 from threadline.core.fold import State
+from threadline.core.holds import Hold
+from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
 
 ACTIVE, ARCHIVED, TRASHED = STATUSES = ("active", "archived", "trashed")
@@ -68,6 +71,8 @@ class Record(NamedTuple):
     state: State
     created_at: int
     updated_at: int
+    queued: int
+    holder: str | None
 
 
 class Written(Struct, frozen=True):
@@ -111,13 +116,63 @@ class Backend(Protocol):
         """The session of that id or key."""
 
     def write(
-        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
+        self,
+        target: Target,
+        ops: Sequence[Op],
+        expect: int | None = None,
+        change: Change | None = None,
+        lease: int | None = None,
     ) -> Written:
         """Run ops in one transaction, in order; consecutive numbers, no holes.
 
-        An op whose key is known returns what that key wrote and writes nothing, whatever `expect` says. Raises
-        KeyReused, NotActive, Stale or what an op raises: then nothing is written at all. Raises Uncertain where
-        the commit failed and not every op has a key; those that have are run again."""
+        An op whose key is known returns what that key wrote and writes nothing, whatever `expect` and `lease` say; with
+        another identity, KeyReused. Any other op may be refused, in this order: by the status (NotActive), by the lease
+        (`core.holds.check` with `lease`, a token, and the clock of the place of the data), by `expect` (Stale), by
+        itself. Then nothing is written at all. Without any op the session is made if it is not there yet. Raises
+        Uncertain where the commit failed and not every op has a key; those that have are run again."""
+
+    def take_lease(self, ref: Ref, holder: str, ttl_us: int) -> Hold:
+        """A new lease, its token one higher than the last. Raises LeaseHeld while one lives, NotActive.
+
+        Moves neither the head nor `updated_at`; nor do the next two."""
+
+    def renew_lease(self, ref: Ref, token: int, ttl_us: int) -> Hold:
+        """The same lease for so long from now on. Raises LeaseLost if it is not that of the token, or over."""
+
+    def release_lease(self, ref: Ref, token: int) -> None:
+        """End the lease of that token. Any other is left alone."""
+
+    def enqueue(self, target: Target, letter: Letter) -> tuple[Ref, Letter]:
+        """Put a message into the inbox of a session, which is made if it is not there yet. `updated_at` moves on.
+
+        A key that is known in the log or in the inbox: what it named first, and nothing happens. Raises KeyReused if
+        that was another message, NotActive. No lease keeps anybody out."""
+
+    def inbox(self, ref: Ref) -> list[Letter]:
+        """The messages that wait, in order."""
+
+    def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
+        """Append the first message of the inbox (`Letter.append`) and remove it, in one transaction; nothing if it is
+        empty. One whose key has entered meanwhile is removed, and the next one taken."""
+
+    def begin_stream(self, target: Target, new: NewStream, lease: int | None = None) -> Ref:
+        """Open a stream on a session, which is made if it is not there yet. Raises NotActive, LeaseHeld, LeaseLost.
+
+        It is this backend's: `live` until it is closed, or its process dies, however it dies."""
+
+    def grow_streams(self, chunks: Sequence[Chunk]) -> set[int]:
+        """Add chunks to streams of this backend, in one transaction; the numbers of streams that are not there."""
+
+    def let_go(self, last: Chunk) -> None:
+        """Add the last chunk, if it has text, and let the stream be nobody's: it is not live any more."""
+
+    def streams(self, ref: Ref) -> list[Stream]:
+        """The streams of a session as far as they are stored, the oldest first."""
+
+    def settle(self, ref: Ref, settling: Settling, expect: int | None = None, lease: int | None = None) -> Written:
+        """End streams: write what `settling.ops` makes of them, as `write` does, and remove them, in one transaction.
+
+        Raises NotFound if one is not there, Conflict if one is live and not `own`, and what `write` raises."""
 
     def change(self, ref: Ref, change: Change) -> None:
         """Change what is said of a session. `updated_at` moves on; the log does not."""
@@ -142,6 +197,17 @@ class Backend(Protocol):
 
     def keyed(self, ref: Ref, key: bytes) -> range:
         """The seqs that the call of that key wrote; empty where the key is unknown."""
+
+    def await_change(self, timeout_s: float) -> bool:
+        """Wait until something may have been committed, by whomever, since the last call returned; False if nothing was
+        for so long. Asked by one thread at a time. This process's own commits end the wait at once."""
+
+    def heads(self, refs: list[Ref]) -> list[int | None]:
+        """The head of each session; None where it is gone. One look for all of them."""
+
+    def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
+        """The sessions of a namespace that changed since `mark`, each once, and the mark of now, by the clock of the
+        store; from None only a mark. None that changed in between is missed."""
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         """All damage there is, and how much was looked at."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from threadline.core import session_state
 from threadline.core.digest import SIZE
 from threadline.core.entries import OTHER, SILENT, STRUCTURAL, Row, content, voice_of
 from threadline.core.fold import State, after, draft_of, state_at
@@ -65,6 +66,9 @@ class Audit:
         """Fold this entry anew and name every column that says otherwise."""
         if row.kind in STRUCTURAL and _view_after(self._log, row) != stored_spans(row, "view"):
             yield row.seq, "the stored view is not the fold of the log"
+        if row.kind in session_state.KINDS:
+            for what in session_state.wrong(self._log, row):
+                yield row.seq, what
         state, expected = after(self.state, draft_of(row._replace(voice=_voice(row))), self._log)
         for name, stored, folded in zip(Row._fields, row, expected, strict=True):
             if stored != folded:
@@ -106,6 +110,11 @@ class _Audited:
             known = self.mended.get(row.seq, row)
             if known.voice or not shown:
                 yield known
+
+    def last(self, kind: str, upto: int) -> int:
+        seq = self._log.last(kind, upto)
+        self._must_be_known(seq + 1, upto)  # a lost entry may have been a later one
+        return seq
 
     def _must_be_known(self, first: int, last: int) -> None:
         if any(low <= last and first <= high for low, high in self.lost):

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
-from threadline.core import calls
+from threadline.core import calls, goals, session_state
 from threadline.core.calls import OpenCall
 from threadline.core.compaction import Plan, plan_run, seen
 from threadline.core.entries import OTHER, Draft, content, data_draft
@@ -58,12 +58,21 @@ class Append(_Call, frozen=True, kw_only=True):
 
 
 class Rewind(_Call, frozen=True, kw_only=True):
+    """Take the view back, and with `state` the state and the goal: those entries come first, so that all of it is
+    true right after the rewind's own entry."""
+
     to: int
+    state: bool = False
 
     def drafts(self, state: State, log: Log) -> Sequence[Draft]:
         if not 0 <= self.to <= state.head:
             raise NotFound("entry", self.to, f"the log ends at {state.head}")
-        return [_draft(self, "rewind", {"to": self.to, "view": spans_at(log, self.to)})]
+        return [*self._back(state, log), _draft(self, "rewind", {"to": self.to, "view": spans_at(log, self.to)})]
+
+    def _back(self, state: State, log: Log) -> list[Draft]:
+        kinds = session_state.KINDS if self.state else ()
+        found = [(kind, session_state.back(log, kind, self.to, state.head)) for kind in kinds]
+        return [_draft(self, kind, data) for kind, data in found if data is not None]
 
 
 class Clear(_Call, frozen=True, kw_only=True):
@@ -177,6 +186,21 @@ class Repair(_Call, frozen=True, kw_only=True):
     def drafts(self, state: State, log: Log) -> Sequence[Draft]:
         open_calls = list(calls.walk(state.open, nodes(log)))
         return [self.answer(call) for call in reversed(open_calls)]
+
+
+class SetState(_Call, frozen=True, kw_only=True):
+    values: dict[str, Any]
+    remove: tuple[str, ...] = ()
+
+    def drafts(self, state: State, log: Log) -> Sequence[Draft]:
+        return [_draft(self, "state", session_state.changed(log, state.head, self.values, self.remove))]
+
+
+class CompleteGoal(_Call, frozen=True, kw_only=True):
+    recap: str | None = None
+
+    def drafts(self, state: State, log: Log) -> Sequence[Draft]:
+        return [_draft(self, "goal", goals.completed(log, state.head, self.recap, self.at))]
 
 
 def fold_row(log: Log, seq: int, head: int) -> Any:

@@ -170,3 +170,6 @@ class _Nothing:
         self, first: int, last: int, *, shown: bool = False, reverse: bool = False, page: int = 256
     ) -> Iterator[Row]:
         return iter(())
+
+    def last(self, kind: str, upto: int) -> int:
+        return 0

@@ -30,6 +30,9 @@ class Log(Protocol):
 
         Rows that cannot be read are left out: a gap in `seq`, or in `shown`, tells of them."""
 
+    def last(self, kind: str, upto: int) -> int:
+        """The last entry of kind `state` or `goal` up to entry `upto`; 0 where there is none. Found by an index."""
+
 
 def spans_at(log: Log, seq: int) -> Spans:
     """The view right after entry `seq`."""

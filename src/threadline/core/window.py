@@ -13,6 +13,7 @@ from msgspec import Struct
 from threadline.core.calls import walk
 from threadline.core.entries import Entry, Row, calls_and_results
 from threadline.core.fold import State, nodes
+from threadline.core.goals import goal_at, goal_text
 from threadline.core.legal import asks
 from threadline.core.reading import complete, missing
 from threadline.core.usage import usage_of
@@ -52,6 +53,7 @@ class Source(Struct, frozen=True):
     tail: Tail
     front: Front = Front()
     system: str | None = None
+    goal: str = ""
     head: int = 0
     messages: int = 0
     tokens: int = 0
@@ -88,6 +90,7 @@ def read_source(
         tail,
         front,
         system,
+        goal_text(goal_at(log, state.head)),
         state.head,
         state.messages - len(front.systems),
         state.tokens - front.tokens,

@@ -47,6 +47,10 @@ class MemoryLog:
             if row is not None and (row.voice or not shown):
                 yield row
 
+    def last(self, kind: str, upto: int) -> int:
+        found = [row.seq for row in self.kept[:upto] if row is not None and row.kind == kind]
+        return found[-1] if found else 0
+
     def do(self, verb: str, **options: Any) -> list[Row]:
         """What the method of Session of that name would write. Keys are not looked up: every call is a new one."""
         if verb in ("append", "extend"):

@@ -8,9 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from threadline.errors import Conflict, InvalidArgument, KeyReused, NotFound, NothingToCompact, NotVisible, Stale
+from threadline.errors import (
+    Conflict,
+    InvalidArgument,
+    KeyReused,
+    LeaseHeld,
+    NotFound,
+    NothingToCompact,
+    NotVisible,
+    Stale,
+)
 from threadline.messages import Message, Text, ToolCall, ToolResult
 
 Marks: TypeAlias = dict[tuple[int, str], int]  # the calls (entry, id) known to have started, and the entry that says so
@@ -67,12 +77,19 @@ class Model:
     count: Callable[[Message], int]
     log: list[Line] = field(default_factory=list)
     keys: dict[str, tuple[int, int, Any]] = field(default_factory=dict)  # key -> first seq, count, content
+    inbox: list[tuple[Message, str | None]] = field(default_factory=list)
+    holder: str | None = None  # of a lease
+    fenced: bool = False  # whether the caller has no lease to show
 
     def fork(self, at: int) -> Model:
         if not 0 <= at <= self.head:
             raise NotFound("entry", at)
         keys = {key: call for key, call in self.keys.items() if call[0] + call[1] - 1 <= at}
         return Model(self.count, self.log[:at], keys)
+
+    def trial(self) -> Model:
+        """All of it once more, to see how something goes."""
+        return Model(self.count, self.log, self.keys, list(self.inbox), self.holder, self.fenced)
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -104,6 +121,28 @@ class Model:
         if not line.visible or line.message is None:
             return 0
         return self.count(Message("user", line.message.parts) if line.kind == "compaction" else line.message)
+
+    def state(self, at: int | None = None) -> dict[str, Any]:
+        line = self._last("state", self.head if at is None else at)
+        if line is None:
+            return {}
+        if "back" in line.data:
+            return self.state(line.data["back"])
+        kept = {**self.state(line.seq - 1), **line.data.get("set", {})}
+        return {name: value for name, value in kept.items() if name not in line.data.get("remove", ())}
+
+    def goal(self, at: int | None = None) -> dict[str, Any] | None:
+        line = self._origin("goal", self.head if at is None else at)
+        return None if line is None else line.data
+
+    def _origin(self, kind: str, upto: int) -> Line | None:
+        """The line that says what the state or goal is: the last one, or the one that it goes back to."""
+        line = self._last(kind, upto)
+        return self._origin(kind, line.data["back"]) if line is not None and "back" in line.data else line
+
+    def _last(self, kind: str, upto: int) -> Line | None:
+        found = [line for line in self.log[:upto] if line.kind == kind]
+        return found[-1] if found else None
 
     def originals(self, seq: int) -> list[Line]:
         return [line for line in map(self.line, self._fold(seq).run) if line.visible]
@@ -171,8 +210,54 @@ class Model:
     def expand(self, seq: int, *, key: str | None = None, expect: int | None = None) -> list[Line]:
         return self._write(key, ("expand", seq), expect, lambda: self._expansion(seq))
 
-    def rewind(self, to: int, *, key: str | None = None, expect: int | None = None) -> list[Line]:
-        return self._write(key, ("rewind", to), expect, lambda: self._rewind(to))
+    def rewind(self, to: int, *, state: bool = False, key: str | None = None, expect: int | None = None) -> list[Line]:
+        return self._write(key, ("rewind", to, state), expect, lambda: self._rewind(to, state))
+
+    def set_state(
+        self, values: dict[str, Any], remove: Sequence[str] = (), *, key: str | None = None, expect: int | None = None
+    ) -> list[Line]:
+        if any(name in values for name in remove):
+            raise InvalidArgument("set and removed at once")
+        told = {"set": values, "remove": list(dict.fromkeys(remove))}
+        data = {name: value for name, value in told.items() if value}
+        content = ("set_state", values, sorted(set(remove)))
+        return self._write(key, content, expect, lambda: [Line(self.head + 1, "state", None, data)])
+
+    def set_goal(
+        self, objective: str, summary: str | None = None, *, key: str | None = None, expect: int | None = None
+    ) -> list[Line]:
+        told = {} if summary is None else {"summary": summary}
+        data = {"objective": objective, **told, "status": "active"}
+        content = ("set_goal", objective, summary)
+        return self._write(key, content, expect, lambda: [Line(self.head + 1, "goal", None, data)])
+
+    def complete_goal(
+        self, recap: str | None = None, *, key: str | None = None, expect: int | None = None
+    ) -> list[Line]:
+        return self._write(key, ("complete_goal", recap), expect, lambda: self._completion(recap))
+
+    def enqueue(self, message: Message, key: str | None = None) -> None:
+        waiting = [said for said, named in self.inbox if named == key]
+        known = self.keys[key][2] if key in self.keys else ("append", waiting[:1]) if waiting else None
+        if key is None or known is None:
+            self.inbox.append((message, key))
+        elif known != ("append", [message]):
+            raise KeyReused(key, 0)
+
+    def take(self, *, expect: int | None = None) -> list[Line]:
+        before = list(self.inbox)
+        while self.inbox:
+            message, key = self.inbox.pop(0)
+            if key is not None and key in self.keys:
+                if self.keys[key][2] == ("append", [message]):
+                    continue  # it has entered by another way
+                key = None
+            try:
+                return self.append(message, key=key, expect=expect)
+            except BaseException:
+                self.inbox = before
+                raise
+        return []
 
     def clear(self, *, key: str | None = None, expect: int | None = None) -> list[Line]:
         return self._write(key, ("clear",), expect, lambda: [Line(self.head + 1, "clear")])
@@ -190,6 +275,8 @@ class Model:
             if known != content:
                 raise KeyReused(key, first)
             return self.log[first - 1 : first - 1 + count]
+        if self.holder is not None and self.fenced:
+            raise LeaseHeld(self.holder, datetime.now(UTC))
         if expect is not None and expect != self.head:
             raise Stale(expect, self.head)
         wrote = lines()
@@ -243,10 +330,20 @@ class Model:
             raise NotVisible(seq)
         return [Line(self.head + 1, "expansion", None, {"of": seq})]
 
-    def _rewind(self, to: int) -> list[Line]:
+    def _rewind(self, to: int, state: bool) -> list[Line]:
         if not 0 <= to <= self.head:
             raise NotFound("entry", to)
-        return [Line(self.head + 1, "rewind", None, {"to": to})]
+        moved = [kind for kind in ("state", "goal") if self._origin(kind, to) != self._origin(kind, self.head)]
+        back = [(kind, {"back": to}) for kind in moved if state]
+        told = [*back, ("rewind", {"to": to})]
+        return [Line(seq, kind, None, data) for seq, (kind, data) in enumerate(told, self.head + 1)]
+
+    def _completion(self, recap: str | None) -> list[Line]:
+        goal = self.goal()
+        if goal is None or goal["status"] != "active":
+            raise NotFound("goal", "active")
+        told = {} if recap is None else {"recap": recap}
+        return [Line(self.head + 1, "goal", None, {**goal, "status": "completed", **told})]
 
     def _start(self, call_id: str) -> list[Line]:
         for waiting in reversed(self.pending()):

@@ -200,7 +200,22 @@ def expansions() -> SearchStrategy[Step]:
 
 
 def rewinds() -> SearchStrategy[Step]:
-    return _step("rewind", to=places("entry"), key=_keys()) | _step("clear", key=_keys())
+    rewind = _step("rewind", to=places("entry"), state=st.booleans(), key=_keys())
+    return rewind | _step("clear", key=_keys())
+
+
+def states() -> SearchStrategy[Step]:
+    """Names that come back, values small and large, and now and then a name that is set and removed at once."""
+    values = st.dictionaries(st.sampled_from("abc"), json_values(3) | st.just("x" * 700), max_size=3)
+    remove = st.lists(st.sampled_from("abcdefgh"), max_size=2)
+    return _step("set_state", values=values, remove=remove, key=_keys())
+
+
+def goals() -> SearchStrategy[Step]:
+    text = st.none() | st.sampled_from(["somehow", "\ud800"])
+    return _step("set_goal", objective=st.sampled_from(["win", "lose"]), summary=text, key=_keys()) | _step(
+        "complete_goal", recap=text, key=_keys()
+    )
 
 
 def tool_steps() -> SearchStrategy[Step]:
@@ -211,7 +226,16 @@ def tool_steps() -> SearchStrategy[Step]:
 def steps() -> SearchStrategy[Step]:
     """Any one write."""
     return st.one_of(
-        appends(), extends(), notes(), compactions(), replacements(), expansions(), rewinds(), tool_steps()
+        appends(),
+        extends(),
+        notes(),
+        compactions(),
+        replacements(),
+        expansions(),
+        rewinds(),
+        states(),
+        goals(),
+        tool_steps(),
     )
 
 

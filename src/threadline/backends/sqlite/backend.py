@@ -5,6 +5,7 @@ any idle connection, read a page and give it back."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -12,14 +13,19 @@ from typing import Any
 import apsw
 
 from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
-from threadline.backends.sqlite import files, sessions, transactions
+from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions
+from threadline.backends.sqlite.changes import Bell
+from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
 from threadline.core.fold import State
+from threadline.core.holds import Hold
+from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
@@ -40,7 +46,9 @@ class SqliteBackend:
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
         self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
+        self._bell = Bell(self._reading, alone=self._memory)
         self._lock: FileLock | None = None
+        self._claim = Claim(None if self._memory else os.path.realpath(path))
         self._writers = Writers(None, self._commit)
         try:
             with our_errors():
@@ -74,7 +82,9 @@ class SqliteBackend:
             self._pool.give(connection)
 
     def _start_writers(self) -> None:
-        """Also in a forked child, which lets go of the lock that it inherited."""
+        """Also in a forked child, which lets go of the lock and of the claim that it inherited."""
+        self._claim.forget()
+        self._bell.renew()
         if self._lock is not None:
             self._lock.close()
         if not self._memory and not self._read_only:
@@ -89,6 +99,7 @@ class SqliteBackend:
 
     def close(self) -> None:
         self._writers.close()
+        self._bell.ring()
         with our_errors(), _held(self._lock):  # before the connections: a fork waits for those that are out
             connections = self._pool.close()
             for connection in connections[1:]:
@@ -99,21 +110,21 @@ class SqliteBackend:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
+        self._claim.close()
 
     # -- writing ---------------------------------------------------------------------------------------
 
     def write(
-        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
+        self,
+        target: Target,
+        ops: Sequence[Op],
+        expect: int | None = None,
+        change: Change | None = None,
+        lease: int | None = None,
     ) -> Written:
-        retries = RETRIES
-        while True:
-            try:
-                written: Written = self._submit(transactions.write, target, ops, expect, change)
-                return written
-            except Uncertain:  # if every op is keyed: what is stored will be found, what is not will be written
-                if not retries or change is not None or not all(op.key for op in ops):
-                    raise
-                retries -= 1
+        keyed = change is None and all(op.key for op in ops)
+        written: Written = self._submit(transactions.write, target, ops, expect, change, lease, keyed=keyed)
+        return written
 
     def new(self, session: NewSession) -> Ref:
         ref: Ref = self._submit(transactions.create, session)
@@ -126,11 +137,57 @@ class SqliteBackend:
         fork: Ref = self._submit(transactions.fork, ref, at, new)
         return fork
 
-    def _submit(self, operation: Callable[..., Any], *arguments: Any) -> Any:
-        """Run an operation in a write transaction, alone or together with those of other threads."""
+    def take_lease(self, ref: Ref, holder: str, ttl_us: int) -> Hold:
+        hold: Hold = self._submit(leases.take, ref, holder, ttl_us)
+        return hold
+
+    def renew_lease(self, ref: Ref, token: int, ttl_us: int) -> Hold:
+        hold: Hold = self._submit(leases.renew, ref, token, ttl_us)
+        return hold
+
+    def release_lease(self, ref: Ref, token: int) -> None:
+        self._submit(leases.release, ref, token)
+
+    def enqueue(self, target: Target, letter: Letter) -> tuple[Ref, Letter]:
+        keyed = letter.key is not None
+        found: tuple[Ref, Letter] = self._submit(inbox.enqueue, target, letter, keyed=keyed)
+        return found
+
+    def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
+        written: Written = self._submit(inbox.take, ref, at, expect, lease)
+        return written
+
+    def begin_stream(self, target: Target, new: NewStream, lease: int | None = None) -> Ref:
+        with our_errors():
+            self._claim.name()
+        ref: Ref = self._submit(streams.begin, self._claim, target, new, lease)
+        return ref
+
+    def grow_streams(self, chunks: Sequence[Chunk]) -> set[int]:
+        gone: set[int] = self._submit(streams.grow, self._claim, chunks)
+        return gone
+
+    def let_go(self, last: Chunk) -> None:
+        self._submit(streams.let_go, self._claim, last)
+
+    def settle(self, ref: Ref, settling: Settling, expect: int | None = None, lease: int | None = None) -> Written:
+        written: Written = self._submit(streams.settle, self._claim, ref, settling, expect, lease)
+        return written
+
+    def _submit(self, operation: Callable[..., Any], *arguments: Any, keyed: bool = False) -> Any:
+        """Run an operation in a write transaction, alone or together with those of other threads.
+
+        If it is keyed, it runs again when its commit fails: what is stored is found then, what is not is written."""
         if self._read_only:
             raise ReadOnly
-        return self._writers.submit(Job(operation, arguments))
+        retries = RETRIES if keyed else 0
+        while True:
+            try:
+                return self._writers.submit(Job(operation, arguments))
+            except Uncertain:
+                if not retries:
+                    raise
+                retries -= 1
 
     def _commit(self, group: list[Job]) -> None:
         """Run the jobs of a group in one transaction; alone, each in its own, if that fails."""
@@ -139,6 +196,8 @@ class SqliteBackend:
             if len(group) == 1 or not _run_together(connection, group):
                 for job in group:
                     connection = self._run_alone(connection, job)
+            if self._bell.heard:
+                self._bell.ring()
             if self._wal_pages >= self._checkpoint_at:
                 for job in group:
                     wake(job)  # the checkpoint is no part of their answer
@@ -221,7 +280,7 @@ class SqliteBackend:
 
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
-            found = transactions.head_of(connection, ref)[5:]
+            found = transactions.head_of(connection, ref)[transactions.FOLD :]
             if not {*map(type, found)} <= NUMBERS_AND_BYTES:
                 raise Damaged(ref.id, None, "its head row is not what it was")
             return State._make(found)
@@ -242,6 +301,14 @@ class SqliteBackend:
             found = one(connection, "find_key", (key, ref.number))
             return range(0) if found is None else range(found[0], found[0] + found[1])
 
+    def inbox(self, ref: Ref) -> list[Letter]:
+        with self._reading() as connection:
+            return inbox.inbox(connection, ref)
+
+    def streams(self, ref: Ref) -> list[Stream]:
+        with self._reading() as connection, _snapshot(connection):
+            return streams.streams(connection, self._claim, ref)
+
     def log(self, ref: Ref) -> SqliteLog:
         return SqliteLog(ref, self._select)
 
@@ -260,6 +327,19 @@ class SqliteBackend:
             raise Damaged(None, None, f"a row cannot be read: {error}") from error
         finally:
             self._pool.give(connection)
+
+    # -- following -------------------------------------------------------------------------------------
+
+    def await_change(self, timeout_s: float) -> bool:
+        return self._bell.wait(timeout_s)
+
+    def heads(self, refs: list[Ref]) -> list[int | None]:
+        with self._reading() as connection:
+            return changes.heads(connection, refs)
+
+    def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
+        with self._reading() as connection, _snapshot(connection):
+            return changes.changed(connection, namespace, mark, now)
 
     # -- care ------------------------------------------------------------------------------------------
 
@@ -336,6 +416,16 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
     for job, (answer, refused) in zip(group, outcomes, strict=True):
         job.answer, job.error, job.done = answer, refused, True
     return True
+
+
+@contextmanager
+def _snapshot(connection: apsw.Connection) -> Iterator[None]:
+    """Several statements that see one moment."""
+    connection.execute("BEGIN")
+    try:
+        yield
+    finally:
+        connection.execute("ROLLBACK")
 
 
 @contextmanager

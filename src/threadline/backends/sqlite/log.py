@@ -46,6 +46,12 @@ class SqliteLog:
                     edge = self._end_of_silence(log, low if reverse else high, rows[-1], reverse)
                 low, high = (low, edge - 1) if reverse else (edge + 1, high)
 
+    def last(self, kind: str, upto: int) -> int:
+        for log, first, last in reversed(self._ref.lineage):
+            if first <= upto and (found := self._select("last_of_kind", (log, kind, min(last, upto)))):
+                return int(found[0][0])
+        return 0
+
     def _page(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Row]:
         try:
             found = self._select("rows_reverse" if reverse else "rows", (log, low, high, page))

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
+from contextlib import suppress
 from functools import cache
 from typing import Any
 
 import apsw
 
 from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
+from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, SQL, many, one
-from threadline.core import codec
+from threadline.core import codec, holds
 from threadline.core.about import decode
-from threadline.core.entries import stored, text, text_or_none
+from threadline.core.entries import MISTYPED, stored, text, text_or_none
 from threadline.core.fold import state_of
 from threadline.errors import Damaged
 
@@ -32,11 +34,21 @@ def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key
 
 
 def record_of(found: tuple[Any, ...]) -> Record:
-    number, id, key, about, status, created_at, updated_at = found[:7]
-    if not NUMBERS_AND_BYTES.issuperset(map(type, found[5:])):
+    number, id, key, about, status, created_at, updated_at, queued, lease = found[:9]
+    if not NUMBERS_AND_BYTES.issuperset(map(type, (*found[5:8], *found[9:]))):
         raise Damaged(text(id), None, "its head row is not what it was")
-    named, state = text_or_none(key), state_of(found[7:])
-    return Record(number, text(id), named, decode(about), STATUSES[status], state, created_at, updated_at)
+    named, state, holder = text_or_none(key), state_of(found[9:]), None if lease is None else _holder(lease)
+    return Record(
+        number, text(id), named, decode(about), STATUSES[status], state, created_at, updated_at, queued, holder
+    )
+
+
+def _holder(lease: bytes) -> str | None:
+    """Who holds the lease now; None where it is over, or cannot be read: a damaged lease hides no session."""
+    with suppress(Damaged, *MISTYPED):
+        hold = holds.decode(lease)
+        return hold.holder if hold is not None and hold.lives(now_us()) else None
+    return None
 
 
 def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:

@@ -12,10 +12,11 @@ import msgspec
 
 from threadline.backends.backend import STATUSES, NewSession, Piece, Ref, Target, Written
 from threadline.backends.blobs import LARGE_BYTES, compress, pack
+from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find
-from threadline.core import codec
+from threadline.core import codec, holds
 from threadline.core.about import About, Change, changed, inherited, opening_words
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
@@ -29,12 +30,19 @@ ENDLESS = 2**62  # the end of a log that still grows
 OPENED_BY = {ASSISTANT: 1, CALLER: 1, USER: 2}  # whose words open the session; the user's stay
 OPENED_BY_USER = 2
 
+FOLD = 6  # where the fold begins in a head row
+
 
 def write(
-    connection: apsw.Connection, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None
+    connection: apsw.Connection,
+    target: Target,
+    ops: Sequence[Op],
+    expect: int | None,
+    change: Change | None = None,
+    lease: int | None = None,
 ) -> Written:
     ref = target.ref or _find_or_create(connection, target.new)
-    writing = _Writing(connection, ref, expect)
+    writing = _Writing(connection, ref, expect, lease)
     entries = [writing.run(op) for op in ops]
     writing.move_head()
     if change is not None:
@@ -45,13 +53,14 @@ def write(
 class _Writing(SqliteLog):
     """One session while a transaction writes to it: its log, and the fold as it moves on."""
 
-    def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None) -> None:
+    def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None, lease: int | None) -> None:
         self._ref = ref
         self._connection = connection
         self._expect = expect
+        self._lease = lease
         found = head_of(connection, ref)
-        self._namespace, self._own, self._status, self._opened, self._updated_at = found[:5]
-        self._state = self._before = state_of(found[5:])
+        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held = found[:6]
+        self._state = self._before = state_of(found[6:])
         self._at = 0
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
@@ -63,6 +72,8 @@ class _Writing(SqliteLog):
             return [row.entry(self._ref.id) for row in self.rows(known[0], known[-1])]
         if self._status:
             raise NotActive(self._ref.id, STATUSES[self._status])
+        if self._held is not None or self._lease is not None:
+            holds.check(holds.decode(self._held), self._lease, now_us(), self._ref.id)
         if self._expect is not None and self._before.head != self._expect:
             raise Stale(self._expect, self._before.head)
         if standing := op.standing(self._state, self):
@@ -132,7 +143,7 @@ def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int,
 
 
 def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
-    """namespace, log, status, opened, updated_at, and the fold at the head."""
+    """namespace, log, status, opened, updated_at, lease, and the fold at the head."""
     found: tuple[Any, ...] | None = one(connection, "head", (ref.number,))
     if found is None:
         raise NotFound("session", ref.id)
@@ -155,7 +166,7 @@ def create(connection: apsw.Connection, new: NewSession) -> Ref:
 
 
 def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
-    state = State(*head_of(connection, origin)[5:])
+    state = State(*head_of(connection, origin)[FOLD:])
     at = state.head if at is None else at
     if not 0 <= at <= state.head:
         raise NotFound("entry", at, f"the log ends at {state.head}")

@@ -11,6 +11,7 @@ import apsw
 from threadline.backends import sql
 from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
+from threadline.backends.sqlite import verify_life
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
@@ -34,6 +35,7 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
         partial(_keys, connection, counts),
         partial(_blobs, connection),
         partial(_strays, connection),
+        *(partial(check, connection) for check in verify_life.ALL),
     )
     problems: list[Problem] = []
     for check in checks:

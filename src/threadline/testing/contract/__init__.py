@@ -17,14 +17,19 @@ from threadline.testing.contract.blobs import BlobsContract
 from threadline.testing.contract.calls import CallsContract
 from threadline.testing.contract.compaction import CompactionContract
 from threadline.testing.contract.contexts import ContextContract
-from threadline.testing.contract.durable import DurableContract
+from threadline.testing.contract.drafts import DraftContract, DurableDraftContract
+from threadline.testing.contract.durable import DurableContract as DurableLogContract
 from threadline.testing.contract.errors import ErrorsContract
+from threadline.testing.contract.follow import DurableFollowContract, FollowContract
 from threadline.testing.contract.forks import ForkContract
+from threadline.testing.contract.inbox import DurableInboxContract, InboxContract
 from threadline.testing.contract.keys import KeysContract
+from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.sessions import SessionsContract
+from threadline.testing.contract.state import DurableStateContract, StateContract
 from threadline.testing.contract.view import ViewContract
 from threadline.testing.contract.workshop import Contract, OpenStore
 
@@ -41,9 +46,24 @@ class StoreContract(
     CallsContract,
     ContextContract,
     BlobsContract,
+    StateContract,
+    LeaseContract,
+    InboxContract,
+    DraftContract,
+    FollowContract,
     ErrorsContract,
 ):
     """All that holds while a store is open."""
+
+
+class DurableContract(
+    DurableLogContract,
+    DurableStateContract,
+    DurableInboxContract,
+    DurableDraftContract,
+    DurableFollowContract,
+):
+    """All that is still there when the store is opened again."""
 
 
 __all__ = [
@@ -52,15 +72,25 @@ __all__ = [
     "CompactionContract",
     "ContextContract",
     "Contract",
+    "DraftContract",
     "DurableContract",
+    "DurableDraftContract",
+    "DurableFollowContract",
+    "DurableInboxContract",
+    "DurableLogContract",
+    "DurableStateContract",
     "ErrorsContract",
+    "FollowContract",
     "ForkContract",
+    "InboxContract",
     "KeysContract",
+    "LeaseContract",
     "ListingContract",
     "LogContract",
     "OpenStore",
     "OpeningContract",
     "SessionsContract",
+    "StateContract",
     "StoreContract",
     "ViewContract",
 ]

@@ -116,7 +116,10 @@ WRITES: dict[str, Write] = {
     "replace": lambda s, **o: s.replace(["instead"], since=4, upto=4, **o),
     "expand": lambda s, **o: s.expand(3, **o),
     "rewind": lambda s, **o: s.rewind(2, **o),
+    "rewind_with_state": lambda s, **o: s.rewind(2, state=True, **o),
     "clear": lambda s, **o: s.clear(**o),
+    "set_state": lambda s, **o: s.set_state({"n": 1}, **o),
+    "set_goal": lambda s, **o: s.set_goal("win", "somehow", **o),
     "start_call": lambda s, **o: s.start_call("c1", **o),
     "repair": lambda s, **o: s.repair(**o),
 }
@@ -143,6 +146,11 @@ READS: dict[str, Callable[[Session], object]] = {
     "pending": lambda s: s.pending,
     "unanswered": lambda s: s.unanswered,
     "forks": lambda s: s.forks(),
+    "state": lambda s: s.state,
+    "state_at": lambda s: s.state_at(2),
+    "goal": lambda s: s.goal,
+    "drafts": lambda s: s.drafts,
+    "queued": lambda s: s.queued(),
 }
 
 STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
@@ -152,6 +160,10 @@ STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
     "find": lambda store, s: store.find("a key"),
     "latest": lambda store, s: store.latest(),
     "sessions": lambda store, s: store.sessions(),
+    "follow": lambda store, s: store.follow(),
+    "enqueue": lambda store, s: s.enqueue("hi"),
+    "lease": lambda store, s: s.lease("worker"),
+    "draft": lambda store, s: s.draft(),
     "archive": lambda store, s: store.archive(s),
     "trash": lambda store, s: store.trash(s),
     "restore": lambda store, s: store.restore(s),

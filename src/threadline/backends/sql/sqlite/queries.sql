@@ -1,10 +1,16 @@
 -- Every statement that threadline runs on SQLite, by name. Values are always bound.
 
 -- head: what an append needs to know
-SELECT namespace, log, status, opened, updated_at,
+SELECT namespace, log, status, opened, updated_at, lease,
        head, chain, view, shown, total, open, asked, pending, messages, tokens
 FROM   head
 WHERE  session = ?
+
+-- lease: who may write to a session
+SELECT status, lease FROM head WHERE session = ?
+
+-- set_lease: who may write to a session, anew
+UPDATE head SET lease = ? WHERE session = ?
 
 -- insert_entry: one line of the log
 INSERT INTO entry (log, seq, kind, at, tokens, voice, view, shown, total, open, asked,
@@ -32,6 +38,13 @@ AND    +log = ?1 AND +seq = ?2
 
 -- shown: how many visible entries there are up to one
 SELECT shown FROM entry WHERE log = ? AND seq = ?
+
+-- last_of_kind: the last entry of kind state or goal up to one; both terms, or the index would not be used
+SELECT seq
+FROM   entry
+WHERE  log = ? AND kind = ? AND kind IN ('state', 'goal') AND seq <= ?
+ORDER BY seq DESC
+LIMIT  1
 
 -- rows: a page of entries, joined to itself for the same reason
 SELECT e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked,
@@ -121,22 +134,71 @@ JOIN   key ON key.log = share.log AND key.key = ?
           AND key.seq >= share.first AND key.seq + key.count - 1 <= share.last
 WHERE  share.session = ?
 
+-- last_queued: the number of the last message in an inbox
+SELECT coalesce(max(number), 0) FROM inbox WHERE session = ?
+
+-- insert_queued: a message for the inbox
+INSERT INTO inbox (session, number, at, tokens, key, body, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
+
+-- queued: an inbox, in order
+SELECT session, number, at, tokens, key, body, seal FROM inbox WHERE session = ? ORDER BY number
+
+-- first_queued: the message whose turn it is
+SELECT session, number, at, tokens, key, body, seal FROM inbox WHERE session = ? ORDER BY number LIMIT 1
+
+-- queued_by_key: the message of a key, while it waits
+SELECT session, number, at, tokens, key, body, seal FROM inbox WHERE session = ? AND key = ?
+
+-- delete_queued: a message that was taken
+DELETE FROM inbox WHERE session = ? AND number = ?
+
+-- fill_inbox: one more message waits
+UPDATE head SET queued = queued + 1, updated_at = ?, seal = ? WHERE session = ?
+
+-- drain_inbox: one less
+UPDATE head SET queued = queued - 1 WHERE session = ?
+
+-- insert_draft: a message begins to stream
+INSERT INTO draft (draft, session, at, role, key, writer, seal) VALUES (?, ?, ?, ?, ?, ?, ?)
+
+-- draft: one of them
+SELECT draft, session, at, role, key, writer, seal FROM draft WHERE draft = ?
+
+-- drafts: those of a session
+SELECT draft, session, at, role, key, writer, seal FROM draft WHERE session = ? ORDER BY at, draft
+
+-- set_draft_writer: its writer let go of it
+UPDATE draft SET writer = ?, seal = ? WHERE draft = ?
+
+-- delete_draft: it ended
+DELETE FROM draft WHERE draft = ?
+
+-- insert_chunk: the next piece of a draft, if it is there and ours; again, if nobody knows whether it was stored
+INSERT OR REPLACE INTO chunk (draft, number, text, seal)
+SELECT ?1, ?2, ?3, ?4 FROM draft WHERE draft = ?1 AND writer = ?5
+
+-- chunks: the text of a draft
+SELECT draft, number, text, seal FROM chunk WHERE draft = ? ORDER BY number
+
+-- delete_chunks: the text of a draft that ended
+DELETE FROM chunk WHERE draft = ?
+
 -- record: a session as it is now
-SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
 FROM   session s
 JOIN   head h ON h.session = s.session
 WHERE  s.session = ?
 
 -- list_by_updated: a page of sessions, the latest change first
-SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
 FROM   head h INDEXED BY head_by_updated
 CROSS JOIN session s ON s.session = h.session
 WHERE  h.namespace = :namespace
 AND    (h.updated_at, h.session) < (:at, :number)
 AND    (:status  IS NULL OR h.status = :status)
-AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0) = :waiting)
+AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = :waiting)
 AND    (:before  IS NULL OR h.updated_at < :before)
 AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
@@ -147,14 +209,14 @@ ORDER BY h.updated_at DESC, h.session DESC
 LIMIT  :limit
 
 -- list_by_created: a page of sessions, the youngest first
-SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
 FROM   session s INDEXED BY session_by_created
 CROSS JOIN head h ON h.session = s.session
 WHERE  s.namespace = :namespace
 AND    (s.created_at, s.session) < (:at, :number)
 AND    (:status  IS NULL OR h.status = :status)
-AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0) = :waiting)
+AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = :waiting)
 AND    (:before  IS NULL OR h.updated_at < :before)
 AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
@@ -165,7 +227,7 @@ ORDER BY s.created_at DESC, s.session DESC
 LIMIT  :limit
 
 -- list_few: the same of a few sessions that an index found; the caller sorts and cuts
-SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at,
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
 FROM   json_each(:numbers) few
 CROSS JOIN session s ON s.session = few.value
@@ -173,7 +235,7 @@ CROSS JOIN head h ON h.session = s.session
 WHERE  s.namespace = :namespace
 AND    (CASE :order WHEN 'created' THEN s.created_at ELSE h.updated_at END, s.session) < (:at, :number)
 AND    (:status  IS NULL OR h.status = :status)
-AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0) = :waiting)
+AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = :waiting)
 AND    (:before  IS NULL OR h.updated_at < :before)
 AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
@@ -194,6 +256,27 @@ SELECT session FROM tag WHERE namespace = :namespace AND tag = :tag LIMIT :few
 
 -- few_by_prefix: the sessions whose key begins so, if they are few
 SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few
+
+-- last_rows: up to where entries and sessions are numbered
+SELECT (SELECT coalesce(max(entry), 0) FROM entry), (SELECT coalesce(max(session), 0) FROM session)
+
+-- changed: the sessions of a namespace with new entries, new ones, and those whose time has moved on
+SELECT h.session, h.updated_at
+FROM   entry e
+CROSS JOIN share s ON s.log = e.log AND s.last = 4611686018427387904
+CROSS JOIN head h  ON h.session = s.session
+WHERE  e.entry > :entry AND h.namespace = :namespace
+UNION
+SELECT h.session, h.updated_at
+FROM   head h
+WHERE  h.session > :session AND h.namespace = :namespace
+UNION
+SELECT h.session, h.updated_at
+FROM   head h INDEXED BY head_by_updated
+WHERE  h.namespace = :namespace AND h.updated_at > :at
+
+-- heads: the heads of many sessions at once
+SELECT h.head FROM json_each(?) f LEFT JOIN head h ON h.session = f.value ORDER BY f.key
 
 -- counts: for stats
 SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry),
@@ -272,3 +355,37 @@ AND    NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.log = entry.log AND u.seq = 
 
 -- verify_owner: a session that reads a log
 SELECT s.id FROM share h JOIN session s ON s.session = h.session WHERE h.log = ? ORDER BY h.session LIMIT 1
+
+-- verify_leases: what head rows say of leases
+SELECT s.id, h.lease FROM head h LEFT JOIN session s ON s.session = h.session WHERE h.lease IS NOT NULL
+
+-- verify_inbox: every message that waits
+SELECT s.id, i.session, i.number, i.at, i.tokens, i.key, i.body, i.seal
+FROM   inbox i
+LEFT JOIN session s ON s.session = i.session
+
+-- verify_queued: inboxes that hold more or less than their head row says
+SELECT s.id, h.queued, count(i.number)
+FROM   head h
+LEFT JOIN inbox i   ON i.session = h.session
+LEFT JOIN session s ON s.session = h.session
+GROUP BY h.session
+HAVING h.queued <> count(i.number)
+
+-- verify_drafts: every draft, how many pieces it has, and the number of the last
+SELECT s.id, d.draft, d.session, d.at, d.role, d.key, d.writer, d.seal,
+       (SELECT count(*) FROM chunk c WHERE c.draft = d.draft),
+       (SELECT coalesce(max(number), 0) FROM chunk c WHERE c.draft = d.draft)
+FROM   draft d
+LEFT JOIN session s ON s.session = d.session
+
+-- verify_chunks: every piece of every draft
+SELECT s.id, c.draft, c.number, c.text, c.seal
+FROM   chunk c
+LEFT JOIN draft d   ON d.draft = c.draft
+LEFT JOIN session s ON s.session = d.session
+
+-- verify_life_strays: rows that belong to nothing
+SELECT (SELECT count(*) FROM inbox WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM draft WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM chunk WHERE draft   NOT IN (SELECT draft   FROM draft))

@@ -65,6 +65,8 @@ CREATE TABLE head (
     pending     INTEGER NOT NULL,
     messages    INTEGER NOT NULL,
     tokens      INTEGER NOT NULL,
+    queued      INTEGER NOT NULL DEFAULT 0,   -- messages in its inbox
+    lease       BLOB,                    -- its seal, then token|until|holder; NULL if there never was one
     seal        BLOB    NOT NULL
 ) STRICT;
 
@@ -106,6 +108,9 @@ CREATE TABLE entry (
     UNIQUE (log, seq)
 ) STRICT;
 
+-- What the state and the goal were at any moment. Other entries are not in it, and cost nothing.
+CREATE INDEX entry_by_kind ON entry (log, kind, seq) WHERE kind IN ('state', 'goal');
+
 -- An idempotency key names a whole call: `count` entries from `seq` on, whose content had that identity.
 CREATE TABLE key (
     log         INTEGER NOT NULL,
@@ -137,3 +142,39 @@ CREATE TABLE blob_use (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX blob_use_by_name ON blob_use (tree, name);
+
+-- Messages that wait to enter the log of a session, in the order of their numbers. Taking one appends it and removes its
+-- row in one transaction; from then on the row in `key` knows its key.
+CREATE TABLE inbox (
+    session     INTEGER NOT NULL,
+    number      INTEGER NOT NULL,
+    at          INTEGER NOT NULL,        -- when it came
+    tokens      INTEGER NOT NULL,
+    key         BLOB,
+    body        BLOB    NOT NULL,        -- JSON
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (session, number)
+) STRICT, WITHOUT ROWID;
+
+CREATE UNIQUE INDEX inbox_by_key ON inbox (session, key) WHERE key IS NOT NULL;
+
+-- A message that is still streaming. Its text lies in `chunk` until one transaction makes it an entry and removes both.
+CREATE TABLE draft (
+    draft       INTEGER PRIMARY KEY,     -- drawn at random: a late writer never meets another draft of its number
+    session     INTEGER NOT NULL,
+    at          INTEGER NOT NULL,
+    role        BLOB    NOT NULL,
+    key         BLOB,
+    writer      BLOB,                    -- whose claim it is under; NULL when its writer let go of it
+    seal        BLOB    NOT NULL
+) STRICT;
+
+CREATE INDEX draft_by_session ON draft (session, at);
+
+CREATE TABLE chunk (
+    draft       INTEGER NOT NULL,
+    number      INTEGER NOT NULL,        -- 1, 2, 3 …
+    text        BLOB    NOT NULL,
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (draft, number)
+) STRICT, WITHOUT ROWID;
