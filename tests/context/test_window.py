@@ -690,6 +690,21 @@ def test_damaged_entries_are_left_out_and_named(path: Path, format: str) -> None
     assert format == "threadline" or formats.problems(context.messages, format) == []
 
 
+@pytest.mark.parametrize("most", [None, 5, 100])
+def test_entries_that_are_gone_are_named_as_well(path: Path, most: int | None) -> None:
+    with threadline.open(path) as store:
+        session = store.new()
+        for n in range(100):
+            session.extend(turn(n))
+        with closing(apsw.Connection(str(path))) as vandal:
+            vandal.execute("DELETE FROM entry WHERE seq = 198")
+
+        context = session.context(max_messages=most)
+
+    assert context.repairs[0] == "entry 198: damaged, left out"
+    assert context.seqs[-3:] == (197, 199, 200)
+
+
 def test_a_call_whose_result_is_damaged_is_answered(path: Path, format: str) -> None:
     with threadline.open(path) as store:
         session = store.new()
