@@ -11,6 +11,7 @@ ThreadlineError
 ├── NotActive           the session is archived or in the trash
 ├── InvalidArgument     an argument that cannot be right (also a ValueError)
 │   └── InvalidMessage  a message that cannot be stored exactly as it is
+├── DepthExceeded       a sub-agent below the deepest that is allowed
 ├── NotVisible          a seq that the view does not hold
 ├── NothingToCompact    no entry could be folded
 ├── Damaged             stored bytes are not those that were written
@@ -117,6 +118,18 @@ class InvalidMessage(InvalidArgument):
         super().__init__(f"{place}: {why}")
         self.place = place
         self.why = why
+
+
+class DepthExceeded(ThreadlineError):
+    """A sub-agent would be deeper than the store allows. Nothing was made."""
+
+    def __init__(self, depth: int, max_depth: int) -> None:
+        super().__init__(
+            f"a sub-agent at depth {depth} is below the {max_depth} that are allowed: let its parent do the work, "
+            "or open the store with a larger max_depth="
+        )
+        self.depth = depth
+        self.max_depth = max_depth
 
 
 class NotVisible(ThreadlineError):

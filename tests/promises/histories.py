@@ -109,7 +109,12 @@ def _tool_round(session: Session, rng: Random, number: int) -> Step:
     messages = [asks, *(Message.tool(id, _text(rng)) for id in ids)]
     key, name = _key(rng, number), str(session.key)
     return Step(
-        number, "extend", name, len(messages), key, lambda s: s.session(name).extend(messages, key=key, usage={"in": 1})
+        number,
+        "extend",
+        name,
+        len(messages),
+        key,
+        lambda s: s.session(name).extend(messages, key=key, usage={"input": 1}),
     )
 
 

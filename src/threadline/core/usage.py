@@ -2,15 +2,13 @@
 
 Providers count differently: for some the cached part is within the input, for others beside it, and reasoning may or
 may not be within the output. Here `input`, `cache_read` and `cache_write` never overlap, so that together they are the
-whole prompt; `output` is all that the model wrote, and `reasoning` is a part of it.
-
-Money is counted in whole billionths, so that sums are exact in any order, and come out the same when computed anew."""
+whole prompt; `output` is all that the model wrote, and `reasoning` is a part of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +18,8 @@ TOKENS_MAX = 10**12  # of one request: sums of millions of them stay exact in 64
 COST_MAX = 10**7  # likewise, in whatever currency
 
 COUNTS = ("input", "output", "cache_read", "cache_write", "reasoning")
-OURS = frozenset({*COUNTS, "cost", "requests", "model", "request_id"})
+NAMED = ("model", "request_id")  # may stand beside the counts, whoever made them
+OURS = frozenset({*COUNTS, *NAMED, "cost", "requests"})
 
 
 class Usage(Struct, frozen=True):
@@ -45,6 +44,11 @@ class Usage(Struct, frozen=True):
     def total(self) -> int:
         """All tokens that the model read and wrote."""
         return self.prompt + self.output
+
+
+NOTHING = Usage(cost=0.0, requests=0)
+
+UsageLike: TypeAlias = Usage | Mapping[str, Any]
 
 
 def usage_of(value: Any) -> Usage:

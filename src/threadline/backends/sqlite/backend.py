@@ -11,8 +11,18 @@ from typing import Any
 
 import apsw
 
-from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
-from threadline.backends.sqlite import files, sessions, transactions
+from threadline.backends.backend import (
+    Birth,
+    NewSession,
+    Problem,
+    Query,
+    Record,
+    Ref,
+    SpentQuery,
+    Target,
+    Written,
+)
+from threadline.backends.sqlite import files, sessions, transactions, trees, usage
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
@@ -20,6 +30,7 @@ from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
 from threadline.core.fold import State
 from threadline.core.ops import Op
+from threadline.core.spending import Charge, Sum
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
@@ -126,6 +137,21 @@ class SqliteBackend:
         fork: Ref = self._submit(transactions.fork, ref, at, new)
         return fork
 
+    def spawn(self, parent: Ref, new: NewSession, birth: Birth) -> Ref:
+        child: Ref = self._submit(trees.spawn, parent, new, birth)
+        return child
+
+    def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
+        count: int = self._submit(trees.delete, ref, cascade, expect)
+        return count
+
+    def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
+        if at is None:
+            with self._reading() as connection:
+                return [ref.id for ref in trees.idle_roots(connection, namespace, before)]
+        pruned: list[str] = self._submit(trees.prune, namespace, before, at)
+        return pruned
+
     def _submit(self, operation: Callable[..., Any], *arguments: Any) -> Any:
         """Run an operation in a write transaction, alone or together with those of other threads."""
         if self._read_only:
@@ -219,6 +245,32 @@ class SqliteBackend:
         with self._reading() as connection:
             return [sessions.ref_of(connection, *found) for found in many(connection, "forks", (ref.number,))]
 
+    def parent(self, ref: Ref) -> Ref | None:
+        with self._reading() as connection:
+            return trees.parent(connection, ref)
+
+    def children(self, ref: Ref) -> list[Ref]:
+        with self._reading() as connection:
+            return trees.children(connection, ref)
+
+    def below(self, ref: Ref) -> list[Record]:
+        with self._reading() as connection:
+            return trees.below(connection, ref)
+
+    def spent(self, ref: Ref, below: bool) -> list[Sum]:
+        with self._reading() as connection:
+            transactions.head_of(connection, ref)  # raises NotFound
+            return usage.spent(connection, ref, below)
+
+    def spent_by(self, query: SpentQuery) -> list[Sum]:
+        with self._reading() as connection:
+            return usage.spent_by(connection, query)
+
+    def charges(self, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
+        with self._reading() as connection:
+            transactions.head_of(connection, ref)
+            return usage.charges(connection, ref, after, limit)
+
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
             found = transactions.head_of(connection, ref)[5:]
@@ -231,7 +283,7 @@ class SqliteBackend:
             found = one(connection, "record", (ref.number,))
             if found is None:
                 raise NotFound("session", ref.id)
-            return sessions.record_of(found)
+            return sessions.records_of(connection, [found])[0]
 
     def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
         with self._reading() as connection:
