@@ -16,7 +16,7 @@ from threadline.store import Page
 
 PAIRS = [(Store, AsyncStore), (Session, AsyncSession), (Page, AsyncPage)]
 IMMEDIATE = {"id", "key", "namespace"}  # facts that a handle knows without asking the store
-ALSO_ASYNC = {"session_id", "summary"}  # arguments that may also be a handle or a function of the async kind
+ALSO_ASYNC = {"session_id", "parent", "summary"}  # arguments that may also be a handle or a function of the async kind
 PRIVATE_TO_PAGES = {"following"}  # `async for` does it
 
 
@@ -78,7 +78,7 @@ def test_whatever_reads_or_writes_a_session_is_awaited(name: str) -> None:
     returned = (member.fget if isinstance(member, property) else member).__annotations__["return"]
 
     awaited = inspect.iscoroutinefunction(member) or "Coroutine" in str(returned)
-    assert awaited or str(returned) in ("AsyncEntries", "AsyncBatch")
+    assert awaited or str(returned) in ("AsyncEntries", "AsyncBatch", "AsyncSpawn")
 
 
 @pytest.mark.parametrize("name", sorted(public(AsyncStore) - IMMEDIATE))
@@ -91,6 +91,12 @@ def test_whatever_a_store_gives_can_be_awaited(name: str) -> None:
 
 
 WRITES = ["append", "extend", "note", "compact", "replace", "expand", "rewind", "clear", "start_call", "repair"]
+
+
+def test_a_batch_records_usage_as_a_session_does() -> None:
+    ours, theirs = (inspect.signature(kind.record_usage) for kind in (Session, Batch))
+
+    assert [named(p) for p in ours.parameters.values()] == [named(p) for p in theirs.parameters.values()]
 
 
 @pytest.mark.parametrize("name", WRITES)

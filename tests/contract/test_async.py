@@ -73,7 +73,8 @@ class Waiting:
 
     def _call(self, method: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any, **kwargs: Any) -> Any:
-            return self._plain(method(*(self._async(a) for a in args), **kwargs))
+            named = {name: a._target if isinstance(a, Waiting) else a for name, a in kwargs.items()}
+            return self._plain(method(*(self._async(a) for a in args), **named))
 
         return call
 

@@ -243,14 +243,17 @@ class SqliteBackend:
 
     def forks(self, ref: Ref) -> list[Ref]:
         with self._reading() as connection:
+            transactions.head_of(connection, ref)
             return [sessions.ref_of(connection, *found) for found in many(connection, "forks", (ref.number,))]
 
     def parent(self, ref: Ref) -> Ref | None:
         with self._reading() as connection:
+            transactions.head_of(connection, ref)  # raises NotFound
             return trees.parent(connection, ref)
 
     def children(self, ref: Ref) -> list[Ref]:
         with self._reading() as connection:
+            transactions.head_of(connection, ref)
             return trees.children(connection, ref)
 
     def below(self, ref: Ref) -> list[Record]:

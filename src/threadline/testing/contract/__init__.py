@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from threadline.testing.contract.calls import CallsContract
 from threadline.testing.contract.compaction import CompactionContract
+from threadline.testing.contract.deletion import DeletionContract, PruneContract
 from threadline.testing.contract.durable import DurableContract
 from threadline.testing.contract.errors import ErrorsContract
 from threadline.testing.contract.forks import ForkContract
@@ -23,6 +24,8 @@ from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.sessions import SessionsContract
+from threadline.testing.contract.subagents import SubagentsContract
+from threadline.testing.contract.usage import UsageContract
 from threadline.testing.contract.view import ViewContract
 from threadline.testing.contract.workshop import Contract, OpenStore
 
@@ -38,6 +41,10 @@ class StoreContract(
     ForkContract,
     CallsContract,
     ErrorsContract,
+    SubagentsContract,
+    UsageContract,
+    DeletionContract,
+    PruneContract,
 ):
     """All that holds while a store is open."""
 
@@ -46,6 +53,7 @@ __all__ = [
     "CallsContract",
     "CompactionContract",
     "Contract",
+    "DeletionContract",
     "DurableContract",
     "ErrorsContract",
     "ForkContract",
@@ -54,7 +62,10 @@ __all__ = [
     "LogContract",
     "OpenStore",
     "OpeningContract",
+    "PruneContract",
     "SessionsContract",
     "StoreContract",
+    "SubagentsContract",
+    "UsageContract",
     "ViewContract",
 ]

@@ -142,6 +142,12 @@ READS: dict[str, Callable[[Session], object]] = {
     "pending": lambda s: s.pending,
     "unanswered": lambda s: s.unanswered,
     "forks": lambda s: s.forks(),
+    "parent": lambda s: s.parent,
+    "children": lambda s: s.children(),
+    "tree": lambda s: s.tree(),
+    "usage": lambda s: s.usage(),
+    "usage_of_all": lambda s: s.usage(children=True),
+    "requests": lambda s: s.requests(),
 }
 
 STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
@@ -157,6 +163,11 @@ STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
     "verify": lambda store, s: store.verify(),
     "stats": lambda store, s: store.stats(),
     "fork": lambda store, s: s.fork(),
+    "spawn": lambda store, s: s.spawn(),
+    "record_usage": lambda store, s: s.record_usage(input=1),
+    "usage": lambda store, s: store.usage(),
+    "delete": lambda store, s: store.delete(s),
+    "prune": lambda store, s: store.prune(older_than=A_SECOND),
 }
 
 
