@@ -28,7 +28,7 @@ from threadline.core.reading import Entries, View, read_view
 from threadline.core.spending import Prices, Request, Spending, charged, total
 from threadline.core.usage import COUNTS, NOTHING, Usage, UsageLike
 from threadline.core.view import Log, spans_at, stored_spans
-from threadline.errors import InvalidArgument, KeyReused, NotFound
+from threadline.errors import Damaged, InvalidArgument, KeyReused, NotFound
 from threadline.messages import Message, Part, ToolCall
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes
 
@@ -354,7 +354,9 @@ class Session:
         infos = [info_of(record, self._pen.prices) for record in self._backend.below(self._made())]
         trees = {info.id: Tree(info, []) for info in infos}
         for info in infos[1:]:
-            trees[info.parent or ""].children.append(trees[info.id])
+            if info.parent not in trees:
+                raise Damaged(info.id, None, "what is said of it names no parent")
+            trees[info.parent].children.append(trees[info.id])
         return trees[infos[0].id]
 
     # -- usage -----------------------------------------------------------------------------------------

@@ -192,7 +192,10 @@ def micros(moment: datetime) -> int:
 def moment(micros: int) -> datetime:
     if 0 <= micros < 2**52:  # until the year 2112 a float is exact to the microsecond, and twice as quick
         return datetime.fromtimestamp(micros / 1e6, UTC)
-    return _EPOCH + timedelta(microseconds=micros)
+    try:
+        return _EPOCH + timedelta(microseconds=micros)
+    except OverflowError as error:  # nobody's clock said that
+        raise Damaged(None, None, f"a time is outside of the calendar: {micros}") from error
 
 
 def stored(text: str) -> bytes:

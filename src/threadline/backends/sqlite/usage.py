@@ -13,6 +13,9 @@ from threadline.core import codec
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text, text_or_none
 from threadline.core.spending import BILLION, Charge, Spending, Sum, Tokens, grown, whole_days
+from threadline.errors import Damaged
+
+FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the calendar that datetime has, since 1970
 
 
 def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Spending) -> None:
@@ -20,18 +23,17 @@ def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Sp
     new = spending.charge
     known = None if new.id is None else one(connection, "find_request", (ref.tree, stored(new.id)))
     if known is None:
-        row = (ref.tree, namespace, *_columns(new))
-        values = (ref.tree, namespace, ref.number, *_columns(new), seal(*row))
-        run(connection, "insert_request", values)
+        columns = _columns(new)
+        mark = seal(ref.tree, namespace, *columns)
+        run(connection, "insert_request", (ref.tree, namespace, ref.number, *columns, mark))
         _add(connection, ref.number, namespace, new, 1)
         return
-    number, session, _, *columns = known
-    before = _charge_of(columns)
+    number, session, *columns = known
+    before = _charge_of(ref, columns)
     after = grown(before, spending)
     if after != before:
-        id, at, model, agent, *counts = _columns(after)
-        mark = seal(ref.tree, namespace, id, at, model, agent, *counts)
-        run(connection, "grow_request", (model, *counts, mark, number))
+        _, _, model, _, *counts = columns = _columns(after)
+        run(connection, "grow_request", (model, *counts, seal(ref.tree, namespace, *columns), number))
         _add(connection, session, namespace, before, -1)
         _add(connection, session, namespace, after, 1)
 
@@ -89,6 +91,8 @@ def spent_by(connection: apsw.Connection, query: SpentQuery) -> list[Sum]:
 
 def _grouped(by: tuple[str, ...], row: tuple[Any, ...], ids: dict[int, str]) -> Sum:
     session, day, agent, *rest = row
+    if day is not None and not FIRST_DAY <= day <= LAST_DAY:
+        raise Damaged(None, None, f"a sum of requests is of day {day}")
     values = {"session": ids.get(session), "day": day, "agent": _text(agent), "model": _text(rest[0])}
     return _sum(tuple(values[name] for name in by), rest)
 
@@ -101,7 +105,7 @@ def _ids(connection: apsw.Connection, sessions: set[int]) -> dict[int, str]:
 
 def charges(connection: apsw.Connection, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
     rows = many(connection, "requests", (ref.number, *after, limit))
-    return [(number, _charge_of(columns)) for number, *columns in rows]
+    return [(number, _charge_of(ref, columns)) for number, *columns in rows]
 
 
 def _sum(group: tuple[Any, ...], row: Iterable[Any]) -> Sum:
@@ -114,8 +118,11 @@ def _columns(charge: Charge) -> tuple[Any, ...]:
     return (None if id is None else stored(id), at, _name(model), _name(agent), *tokens, cost, int(given))
 
 
-def _charge_of(columns: list[Any]) -> Charge:
-    id, at, model, agent, *tokens, cost, given = columns
+def _charge_of(ref: Ref, row: list[Any]) -> Charge:
+    *sealed, mark = row
+    if seal(*sealed) != mark:
+        raise Damaged(ref.id, None, "the row of a request does not match its seal")
+    _, _, id, at, model, agent, *tokens, cost, given = sealed
     return Charge(text_or_none(id), at, _text(model), _text(agent), Tokens(*tokens), cost, bool(given))
 
 

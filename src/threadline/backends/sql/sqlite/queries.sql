@@ -181,7 +181,8 @@ DELETE FROM key WHERE log = ? AND seq > ?
 DELETE FROM log WHERE log = ?
 
 -- find_request: a request that was recorded before, by whomever of the tree
-SELECT request, session, namespace, id, at, model, agent, input, output, cache_read, cache_write, reasoning, cost, given
+SELECT request, session, tree, namespace, id, at, model, agent,
+       input, output, cache_read, cache_write, reasoning, cost, given, seal
 FROM   request
 WHERE  request = (SELECT request FROM request WHERE tree = ?1 AND id = ?2)
 AND    +tree = ?1 AND +id = ?2
@@ -229,7 +230,8 @@ DELETE FROM request WHERE session = ?
 DELETE FROM spent WHERE session = ?
 
 -- requests: a page of a session's requests, oldest first
-SELECT request, id, at, model, agent, input, output, cache_read, cache_write, reasoning, cost, given
+SELECT request, tree, namespace, id, at, model, agent,
+       input, output, cache_read, cache_write, reasoning, cost, given, seal
 FROM   request
 WHERE  session = ? AND (at, request) > (?, ?)
 ORDER BY at, request
