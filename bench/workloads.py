@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 import threadline
+from bench.families import tree, usage
 from bench.floors import BareLog, bare_listing
 from bench.measure import cpu_ms_of_script, in_turns
 from threadline import Message, Session, Store
@@ -123,7 +124,15 @@ def start(folder: Path, large: int) -> Iterator[Found]:
     yield "first append of a process", cpu_ms_of_script(script), 120, "ms CPU", "over an empty process"
 
 
-ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, syncs, listing, start)
+ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (
+    append,
+    growth,
+    syncs,
+    listing,
+    usage,
+    tree,
+    start,
+)
 
 
 # -- what they work on ---------------------------------------------------------------------------------

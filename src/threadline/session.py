@@ -113,7 +113,7 @@ class Session:
     def __exit__(self, *exc: object) -> None:
         """An ephemeral child is gone when its block ends; to any other session nothing happens."""
         with suppress(NotFound):  # deleted already
-            if self._ref is not None and self._backend.record(self._ref).about.lifecycle == EPHEMERAL:
+            if self._ref is not None and self._backend.about(self._ref).lifecycle == EPHEMERAL:
                 self._backend.delete(self._ref, True, None)
 
     @property
@@ -328,7 +328,7 @@ class Session:
         The same again returns the first answer, another one raises KeyReused. Raises NotFound if the call does not
         wait for an answer any more, or the parent is gone."""
         ref = self._made()
-        call_id = self._backend.record(ref).about.call_id
+        call_id = self._backend.about(ref).call_id
         if call_id is None:
             raise InvalidArgument(f"session {ref.id!r} was not spawned with a call_id=: nobody waits for its output")
         op = self._pen.answer(call_id, output, error, f"threadline:finish:{ref.id}")
@@ -528,7 +528,7 @@ class Session:
     def _charged(self, ops: Sequence[Op]) -> list[Op]:
         """The same ops, with agent, model and price of what they spent, as they are now."""
         ref = self._found()
-        about = self._backend.record(ref).about if ref is not None else self._new.about if self._new else About()
+        about = self._backend.about(ref) if ref is not None else self._new.about if self._new else About()
         known = partial(charged, agent=about.agent, model=about.model, prices=self._pen.prices)
         return [op if op.spent is None else _spent_so(op, known(op.spent)) for op in ops]
 

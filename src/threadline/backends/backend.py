@@ -192,6 +192,9 @@ class Backend(Protocol):
     def state(self, ref: Ref) -> State:
         """The fold at the head. Raises NotFound if the session is gone."""
 
+    def about(self, ref: Ref) -> About:
+        """What is said of the session, and nothing else: every call that brings usage asks. Raises NotFound."""
+
     def record(self, ref: Ref) -> Record:
         """The session as it is now. Raises NotFound if it is gone."""
 

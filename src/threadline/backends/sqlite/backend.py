@@ -27,7 +27,7 @@ from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_P
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
-from threadline.core.about import Change
+from threadline.core.about import About, Change
 from threadline.core.fold import State
 from threadline.core.ops import Op
 from threadline.core.spending import Charge, Sum
@@ -280,6 +280,10 @@ class SqliteBackend:
             if not {*map(type, found)} <= NUMBERS_AND_BYTES:
                 raise Damaged(ref.id, None, "its head row is not what it was")
             return State._make(found)
+
+    def about(self, ref: Ref) -> About:
+        with self._reading() as connection:
+            return transactions.about_now(connection, ref)
 
     def record(self, ref: Ref) -> Record:
         with self._reading() as connection:

@@ -12,7 +12,7 @@ from threadline.backends.sqlite.sessions import find, records_of, ref_of
 from threadline.backends.sqlite.transactions import ENDLESS, about_now, change_about, create, head_of, set_about
 from threadline.core.about import DETACHED, About, Change, born, freed
 from threadline.core.entries import stored, text, text_or_none
-from threadline.errors import Conflict, DepthExceeded, NotActive, Stale
+from threadline.errors import Conflict, DepthExceeded, NotActive, NotFound, Stale
 
 
 def spawn(connection: apsw.Connection, parent: Ref, new: NewSession, birth: Birth) -> Ref:
@@ -59,8 +59,10 @@ def children(connection: apsw.Connection, ref: Ref) -> list[Ref]:
 
 
 def below(connection: apsw.Connection, ref: Ref) -> list[Record]:
-    head_of(connection, ref)  # raises NotFound
-    return records_of(connection, many(connection, "below", (ref.number,)))
+    found = many(connection, "below", (ref.number,))
+    if not found:
+        raise NotFound("session", ref.id)
+    return records_of(connection, found)
 
 
 # -- deletion ------------------------------------------------------------------------------------------

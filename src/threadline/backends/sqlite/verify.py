@@ -144,22 +144,29 @@ def _lineage(
 def _ownerless(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
     """Logs that outlived their session, through the eyes of one that reads as far as anybody does."""
     for log, number, first, last in many(connection, "verify_ownerless"):
-        name = f"#{number}"
-        try:
-            name = text(one(connection, "verify_session", (number,))[2])
-            lineage = tuple(Piece(*piece) for piece in many(connection, "lineage", (number,)))
-            shared = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
-            (salt,) = one(connection, "salt", (lineage[0].log,))
-            audit = Audit(shared, state_at(shared, first - 1, salt), last)
-            for seq, what in audit:
-                yield Problem(name, seq, what)
-            counts["entries"] += audit.entries
-            (outside,) = one(connection, "verify_outside", (log, last, first - 1))
-            if outside:
-                yield Problem(name, None, f"{outside} entries lie in a log where nobody reads them")
-        except UNREADABLE as error:
-            if not _gone(connection, number):
-                yield Problem(name, None, f"cannot be read: {error}")
+        problems = list(_shared(connection, counts, number, Piece(log, first, last)))
+        if problems and not _gone(connection, number):
+            yield from problems
+
+
+def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, piece: Piece) -> Iterator[Problem]:
+    """A piece of a session that lies in a log which has no owner any more."""
+    log, first, last = piece
+    name = f"#{number}"
+    try:
+        name = text(one(connection, "verify_session", (number,))[2])
+        lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
+        shared = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
+        (salt,) = one(connection, "salt", (lineage[0].log,))
+        audit = Audit(shared, state_at(shared, first - 1, salt), last)
+        for seq, what in audit:
+            yield Problem(name, seq, what)
+        counts["entries"] += audit.entries
+        (outside,) = one(connection, "verify_outside", (log, last, first - 1))
+        if outside:
+            yield Problem(name, None, f"{outside} entries lie in a log where nobody reads them")
+    except UNREADABLE as error:
+        yield Problem(name, None, f"cannot be read: {error}")
 
 
 def _keys(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
