@@ -41,7 +41,7 @@ Summary = str | Callable[[list[Message]], str]
 
 
 class SessionInfo(Struct, frozen=True):
-    """A session as it is now. `messages` and `tokens` are those of the view."""
+    """A session as it is now. `messages` and `tokens` are those of the view, `cost` is what it spent by itself."""
 
     id: str
     key: str | None

@@ -191,7 +191,7 @@ class SqliteBackend:
             return connection
         except apsw.Error as error:
             # It may be on disk all the same, so nothing that this connection remembers counts any more.
-            job.fail(caused(_uncertain(answer), error))
+            job.fail(caused(_uncertain(answer, job.arguments), error))
             return self._renewed(connection)
         job.answer, job.done = answer, True
         return connection
@@ -360,12 +360,13 @@ def _ours(error: BaseException) -> BaseException:
     return error
 
 
-def _uncertain(answer: Any) -> Uncertain:
-    """COMMIT reported an error after an operation that would have given this answer."""
+def _uncertain(answer: Any, arguments: tuple[Any, ...]) -> Uncertain:
+    """COMMIT reported an error after an operation with these arguments, which would have given this answer."""
     if isinstance(answer, Written):
         seqs = [entry.seq for entries in answer.entries for entry in entries]
         return Uncertain(answer.ref.id, min(seqs, default=1) - 1)
-    return Uncertain(answer.id if isinstance(answer, Ref) else None, 0)
+    named = [ref.id for ref in (answer, *arguments) if isinstance(ref, Ref)]
+    return Uncertain(named[0] if named else None, 0)
 
 
 def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:

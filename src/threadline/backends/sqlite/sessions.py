@@ -62,7 +62,7 @@ def _page(connection: apsw.Connection, query: Query, values: dict[str, Any]) -> 
     if values["child"] is not None:
         return many(connection, name, values)
     both = [row for child in (0, 1) for row in many(connection, name, values | {"child": child})]
-    return sorted(both, key=lambda row: (row[time], row[0]), reverse=True)[: values["limit"]]
+    return sorted(both, key=lambda row: (row[time], row[0]), reverse=True)
 
 
 def _bindings(query: Query) -> dict[str, Any]:
