@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 
 import threadline
+from bench.families import tree, usage
 from bench.floors import BareLog, bare_listing, bare_tail
 from bench.measure import cpu_ms_of_script, in_turns
 from threadline import Message, Session, Store
@@ -151,7 +152,16 @@ def leases(session: Session) -> Iterator[Found]:
     yield "append with a lease", ratio, 1.3, "x without", f"{took['leased']} beside {took['free']}"
 
 
-ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, syncs, listing, life, start)
+ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (
+    append,
+    growth,
+    syncs,
+    listing,
+    life,
+    usage,
+    tree,
+    start,
+)
 
 
 # -- what they work on ---------------------------------------------------------------------------------

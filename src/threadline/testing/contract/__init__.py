@@ -16,6 +16,7 @@ from __future__ import annotations
 from threadline.testing.contract.blobs import BlobsContract
 from threadline.testing.contract.calls import CallsContract
 from threadline.testing.contract.compaction import CompactionContract
+from threadline.testing.contract.deletion import DeletionContract, PruneContract
 from threadline.testing.contract.drafts import DraftContract, DurableDraftContract
 from threadline.testing.contract.durable import DurableContract as DurableLogContract
 from threadline.testing.contract.errors import ErrorsContract
@@ -29,6 +30,8 @@ from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.sessions import SessionsContract
 from threadline.testing.contract.state import DurableStateContract, StateContract
+from threadline.testing.contract.subagents import SubagentsContract
+from threadline.testing.contract.usage import UsageContract
 from threadline.testing.contract.view import ViewContract
 from threadline.testing.contract.workshop import Contract, OpenStore
 
@@ -50,6 +53,10 @@ class StoreContract(
     DraftContract,
     FollowContract,
     ErrorsContract,
+    SubagentsContract,
+    UsageContract,
+    DeletionContract,
+    PruneContract,
 ):
     """All that holds while a store is open."""
 
@@ -69,6 +76,7 @@ __all__ = [
     "CallsContract",
     "CompactionContract",
     "Contract",
+    "DeletionContract",
     "DraftContract",
     "DurableContract",
     "DurableDraftContract",
@@ -86,8 +94,11 @@ __all__ = [
     "LogContract",
     "OpenStore",
     "OpeningContract",
+    "PruneContract",
     "SessionsContract",
     "StateContract",
     "StoreContract",
+    "SubagentsContract",
+    "UsageContract",
     "ViewContract",
 ]
