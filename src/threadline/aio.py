@@ -457,6 +457,7 @@ class AsyncFollow(AsyncIterator[Entry]):
         return item
 
     def _page(self) -> list[Entry | Damaged]:
+        self._follow.hub.must_be_open()
         return page_of(self._follow.session.entries(after=self._follow.after, limit=PAGE))
 
 

@@ -176,7 +176,7 @@ class Backend(Protocol):
         that was another message, NotActive. No lease keeps anybody out."""
 
     def inbox(self, ref: Ref) -> list[Letter]:
-        """The messages that wait, in order."""
+        """The messages that wait, in order. Raises NotFound if the session is gone."""
 
     def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
         """Append the first message of the inbox (`Letter.append`) and remove it, in one transaction; nothing if it is
@@ -194,7 +194,7 @@ class Backend(Protocol):
         """Add the last chunk, if it has text, and let the stream be nobody's: it is not live any more."""
 
     def streams(self, ref: Ref) -> list[Stream]:
-        """The streams of a session as far as they are stored, the oldest first."""
+        """The streams of a session as far as they are stored, the oldest first. Raises NotFound if it is gone."""
 
     def settle(self, ref: Ref, settling: Settling, expect: int | None = None, lease: int | None = None) -> Written:
         """End streams: write what `settling.ops` makes of them, as `write` does, and remove them, in one transaction.

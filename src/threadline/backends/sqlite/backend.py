@@ -56,10 +56,11 @@ class SqliteBackend:
         self._flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
-        self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
-        self._bell = Bell(self._reading, alone=self._memory)
         self._lock: FileLock | None = None
+        self._bell = Bell(self._reading, alone=self._memory)
         self._claim = Claim(None if self._memory else os.path.realpath(path))
+        # Last of what a forked child renews: from here on a fork in another thread may find this store.
+        self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._writers = Writers(None, self._commit)
         try:
             with our_errors():
