@@ -13,6 +13,7 @@ import apsw
 
 import threadline
 from bench.contexts import context
+from bench.families import tree, usage
 from bench.floors import BareLog, bare_listing, bare_tail
 from bench.measure import cpu_ms_of_script, in_turns
 from threadline import Message, Session, Store
@@ -152,7 +153,17 @@ def leases(session: Session) -> Iterator[Found]:
     yield "append with a lease", ratio, 1.3, "x without", f"{took['leased']} beside {took['free']}"
 
 
-ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, context, syncs, listing, life, start)
+ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (
+    append,
+    growth,
+    context,
+    syncs,
+    listing,
+    life,
+    usage,
+    tree,
+    start,
+)
 
 
 # -- what they work on ---------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ PAIRS = [
     (DraftWriter, AsyncDraftWriter),
 ]
 IMMEDIATE = {"id", "key", "namespace", "text"}  # facts that a handle knows without asking the store
-ALSO_ASYNC = {"session_id", "summary"}  # arguments that may also be a handle or a function of the async kind
+ALSO_ASYNC = {"session_id", "parent", "summary"}  # arguments that may also be a handle or a function of the async kind
 PRIVATE_TO_PAGES = {"following"}  # `async for` does it
 
 
@@ -85,7 +85,7 @@ def test_whatever_reads_or_writes_a_session_is_awaited(name: str) -> None:
     returned = (member.fget if isinstance(member, property) else member).__annotations__["return"]
 
     awaited = inspect.iscoroutinefunction(member) or "Coroutine" in str(returned)
-    lazy = ("AsyncEntries", "AsyncBatch", "AsyncFollow", "AsyncOpening")
+    lazy = ("AsyncEntries", "AsyncBatch", "AsyncFollow", "AsyncOpening", "AsyncSpawn")
     assert awaited or str(returned).startswith(lazy)
 
 
@@ -118,6 +118,12 @@ WRITES = [
     "set_goal",
     "complete_goal",
 ]
+
+
+def test_a_batch_records_usage_as_a_session_does() -> None:
+    ours, theirs = (inspect.signature(kind.record_usage) for kind in (Session, Batch))
+
+    assert [named(p) for p in ours.parameters.values()] == [named(p) for p in theirs.parameters.values()]
 
 
 @pytest.mark.parametrize("name", WRITES)

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.spending import Request as Request
     from threadline.core.usage import Usage as Usage
     from threadline.drafts import Draft as Draft
     from threadline.drafts import DraftWriter as DraftWriter
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from threadline.errors import Closed as Closed
     from threadline.errors import Conflict as Conflict
     from threadline.errors import Damaged as Damaged
+    from threadline.errors import DepthExceeded as DepthExceeded
     from threadline.errors import InvalidArgument as InvalidArgument
     from threadline.errors import InvalidMessage as InvalidMessage
     from threadline.errors import KeyReused as KeyReused
@@ -64,7 +66,9 @@ if TYPE_CHECKING:
     from threadline.session import PendingCall as PendingCall
     from threadline.session import Session as Session
     from threadline.session import SessionInfo as SessionInfo
+    from threadline.session import Tree as Tree
     from threadline.store import Page as Page
+    from threadline.store import PrunePlan as PrunePlan
     from threadline.store import Store as Store
     from threadline.store import VerifyReport as VerifyReport
     from threadline.store import open as open
@@ -72,8 +76,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
-    "threadline.store": ("Page", "Store", "VerifyReport", "open"),
-    "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo"),
+    "threadline.store": ("Page", "PrunePlan", "Store", "VerifyReport", "open"),
+    "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo", "Tree"),
     "threadline.aio": ("AsyncSession", "AsyncStore", "aopen"),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
@@ -84,6 +88,7 @@ _HOMES = {
     "threadline.core.reading": ("View",),
     "threadline.context": ("Context", "Difference", "diff_contexts", "should_compact"),
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
+    "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem",),
     "threadline.errors": (
@@ -91,6 +96,7 @@ _HOMES = {
         "Closed",
         "Conflict",
         "Damaged",
+        "DepthExceeded",
         "InvalidArgument",
         "InvalidMessage",
         "KeyReused",

@@ -17,10 +17,13 @@ from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from threadline.backends.backend import ACTIVE, Ref
+from threadline.core.about import LINKED
 from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
 from threadline.core.goals import Goal
 from threadline.core.reading import Entries
+from threadline.core.spending import Prices, PriceTable
+from threadline.core.usage import UsageLike
 from threadline.drafts import Draft, DraftWriter
 from threadline.errors import Closed, Damaged
 from threadline.following import ENDS, Changes, Follow, Hub
@@ -28,7 +31,7 @@ from threadline.leases import Holding, Lease, Terms, Turn, terms
 from threadline.messages import Message
 from threadline.pen import MessageLike
 from threadline.session import Batch, PendingCall, Session, SessionInfo, info_of
-from threadline.store import Clock, Page, Store
+from threadline.store import MAX_DEPTH, Clock, Page, Store
 from threadline.store import open as open_store
 
 P = ParamSpec("P")
@@ -111,6 +114,12 @@ class AsyncSession:
         """`await store.session(key)` looks it up; without await the first call does."""
         return self._looked_up().__await__()
 
+    async def __aenter__(self) -> AsyncSession:
+        return self
+
+    async def __aexit__(self, *exc: object) -> None:
+        await self._threads.run(self._session.__exit__)
+
     async def _looked_up(self) -> AsyncSession:
         if self._session.id is None:
             await self._threads.run(self._session._found)
@@ -131,6 +140,14 @@ class AsyncSession:
     @property
     def info(self) -> Coroutine[Any, Any, SessionInfo]:
         return self._threads.run(lambda: self._session.info)
+
+    @property
+    def parent(self) -> Coroutine[Any, Any, AsyncSession | None]:
+        return self._parent()
+
+    async def _parent(self) -> AsyncSession | None:
+        found = await self._threads.run(lambda: self._session.parent)
+        return None if found is None else AsyncSession(found, self._threads)
 
     @property
     def pending(self) -> Coroutine[Any, Any, list[PendingCall]]:
@@ -181,6 +198,11 @@ class AsyncSession:
     tag = in_session(Session.tag)
     untag = in_session(Session.untag)
     update = in_session(Session.update)
+    finish = in_session(Session.finish)
+    tree = in_session(Session.tree)
+    record_usage = in_session(Session.record_usage)
+    usage = in_session(Session.usage)
+    requests = in_session(Session.requests)
 
     async def compact(
         self,
@@ -190,7 +212,7 @@ class AsyncSession:
         upto: int | None = None,
         keep_turns: int | None = None,
         since: int | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
@@ -236,6 +258,23 @@ class AsyncSession:
 
     async def forks(self) -> list[AsyncSession]:
         return [AsyncSession(fork, self._threads) for fork in await self._threads.run(self._session.forks)]
+
+    def spawn(
+        self,
+        agent: str | None = None,
+        *,
+        key: str | None = None,
+        call_id: str | None = None,
+        lifecycle: str = LINKED,
+        model: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> AsyncSpawn:
+        """`child = await session.spawn(…)`, or `async with session.spawn(…) as child:`."""
+        called = partial(self._session.spawn, agent, key=key, call_id=call_id, lifecycle=lifecycle)
+        return AsyncSpawn(partial(called, model=model, meta=meta), self._threads)
+
+    async def children(self) -> list[AsyncSession]:
+        return [AsyncSession(child, self._threads) for child in await self._threads.run(self._session.children)]
 
     def batch(self, *, expect: int | None = None, lease: Holding | None = None) -> AsyncBatch:
         """`async with session.batch() as b:` — the writes are collected without waiting, and done at the end."""
@@ -349,7 +388,7 @@ class AsyncDraftWriter:
     async def flush(self) -> None:
         await self._threads.run(self._writer.flush)
 
-    async def finish(self, message: MessageLike | None = None, usage: dict[str, Any] | None = None) -> Entry:
+    async def finish(self, message: MessageLike | None = None, usage: UsageLike | None = None) -> Entry:
         return await self._threads.run(partial(self._writer.finish, message, usage))
 
     async def drop(self) -> None:
@@ -418,14 +457,16 @@ class AsyncFollow(AsyncIterator[Entry]):
         return item
 
     def _page(self) -> list[Entry | Damaged]:
+        self._follow.hub.must_be_open()
         return page_of(self._follow.session.entries(after=self._follow.after, limit=PAGE))
 
 
 class AsyncChanges(AsyncIterator[SessionInfo]):
     """Sessions as they change: from the moment when it is awaited, or from its first step on."""
 
-    def __init__(self, start: Callable[[], Changes], threads: Threads) -> None:
+    def __init__(self, start: Callable[[], Changes], prices: Prices, threads: Threads) -> None:
         self._start = start
+        self._prices = prices
         self._threads = threads
         self._changes: Changes | None = None
 
@@ -445,7 +486,7 @@ class AsyncChanges(AsyncIterator[SessionInfo]):
             with Bell(changes.hub, None, 0) as bell:
                 while not await self._threads.run(changes.look):
                     await bell.rung(changes.patience.left_s)
-            return info_of(changes.next_ready())
+            return info_of(changes.next_ready(), self._prices)
         except (TimeoutError, *ENDS):
             raise StopAsyncIteration from None
 
@@ -473,6 +514,29 @@ class Bell:
         """Raises TimeoutError if nothing came for so long."""
         await asyncio.wait_for(self._event.wait(), timeout_s)
         self._event.clear()
+
+
+class AsyncSpawn:
+    """A child to be made: awaited, or entered. Leaving the block of an ephemeral one deletes it."""
+
+    def __init__(self, spawn: Callable[[], Session], threads: Threads) -> None:
+        self._spawn = spawn
+        self._threads = threads
+        self._child: AsyncSession | None = None
+
+    def __await__(self) -> Generator[Any, None, AsyncSession]:
+        return self._made().__await__()
+
+    async def __aenter__(self) -> AsyncSession:
+        self._child = await self._made()
+        return self._child
+
+    async def __aexit__(self, *exc: object) -> None:
+        if self._child is not None:
+            await self._child.__aexit__(*exc)
+
+    async def _made(self) -> AsyncSession:
+        return AsyncSession(await self._threads.run(self._spawn), self._threads)
 
 
 class AsyncBatch:
@@ -639,6 +703,8 @@ class AsyncStore:
         agent: str | None = None,
         tag: str | None = None,
         status: str | None = ACTIVE,
+        parent: str | Session | AsyncSession | None = None,
+        root: bool = True,
         waiting: bool | None = None,
         key_prefix: str | None = None,
         updated_before: datetime | None = None,
@@ -652,6 +718,8 @@ class AsyncStore:
             agent=agent,
             tag=tag,
             status=status,
+            parent=None if parent is None else _plain(parent),
+            root=root,
             waiting=waiting,
             key_prefix=key_prefix,
             updated_before=updated_before,
@@ -663,7 +731,7 @@ class AsyncStore:
 
     def follow(self, timeout: float | None = None) -> AsyncChanges:
         """`async for info in store.follow():`, or first `changes = await store.follow()` to begin at once."""
-        return AsyncChanges(partial(self._store._changes, timeout), self._threads)
+        return AsyncChanges(partial(self._store._changes, timeout), self._store._pen.prices, self._threads)
 
     async def archive(self, session_id: str | Session | AsyncSession) -> None:
         await self._threads.run(partial(self._store.archive, _plain(session_id)))
@@ -674,6 +742,13 @@ class AsyncStore:
     async def restore(self, session_id: str | Session | AsyncSession) -> None:
         await self._threads.run(partial(self._store.restore, _plain(session_id)))
 
+    async def delete(
+        self, session_id: str | Session | AsyncSession, cascade: bool = True, expect: int | None = None
+    ) -> int:
+        return await self._threads.run(partial(self._store.delete, _plain(session_id), cascade, expect))
+
+    prune = in_store(Store.prune)
+    usage = in_store(Store.usage)
     verify = in_store(Store.verify)
     backup = in_store(Store.backup)
     stats = in_store(Store.stats)
@@ -693,6 +768,8 @@ class aopen:
         namespace: str = "",
         durability: str = "full",
         read_only: bool = False,
+        max_depth: int = MAX_DEPTH,
+        prices: PriceTable | None = None,
         clock: Clock | None = None,
         count_tokens: Callable[[Message], int] | None = None,
     ) -> None:
@@ -702,6 +779,8 @@ class aopen:
             namespace=namespace,
             durability=durability,
             read_only=read_only,
+            max_depth=max_depth,
+            prices=prices,
             clock=clock,
             count_tokens=count_tokens,
         )

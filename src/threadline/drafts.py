@@ -13,11 +13,12 @@ from contextlib import suppress
 from datetime import datetime
 from os import urandom
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from threadline.core.entries import Entry, moment
 from threadline.core.ops import Op
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
+from threadline.core.usage import UsageLike
 from threadline.errors import Closed, Conflict, InvalidArgument, ThreadlineError
 from threadline.messages import Message, Text
 from threadline.pen import MessageLike, check_name
@@ -92,13 +93,13 @@ class DraftWriter:
         if self._error is not None:
             raise self._error
 
-    def finish(self, message: MessageLike | None = None, usage: dict[str, Any] | None = None) -> Entry:
+    def finish(self, message: MessageLike | None = None, usage: UsageLike | None = None) -> Entry:
         """Make it one entry: the given message, complete with calls and reasoning, or else the text as it was written.
 
         With the `key` of the draft the same message is an entry once, as for `append`."""
         self._must_be_open()
         said = Message(self._role, (Text(self.text),) if self.text else ()) if message is None else message
-        op = self._session._pen.append((said,), self._key, usage)
+        (op,) = self._session._charged([self._session._pen.append((said,), self._key, usage)])
         with self._turn:
             written = self._session._settle(
                 self._ref, Settling((self.id,), lambda _: (op,), own=True), lease=self._lease

@@ -13,6 +13,7 @@ ThreadlineError
 │   └── InvalidMessage  a message that cannot be stored exactly as it is
 ├── LeaseHeld           somebody else holds the lease of the session
 ├── LeaseLost           the lease expired, or was given back
+├── DepthExceeded       a sub-agent below the deepest that is allowed
 ├── NotVisible          a seq that the view does not hold
 ├── NothingToCompact    no entry could be folded
 ├── BudgetTooSmall      not even the newest turn fits
@@ -147,6 +148,18 @@ class InvalidMessage(InvalidArgument):
         super().__init__(f"{place}: {why}")
         self.place = place
         self.why = why
+
+
+class DepthExceeded(ThreadlineError):
+    """A sub-agent would be deeper than the store allows. Nothing was made."""
+
+    def __init__(self, depth: int, max_depth: int) -> None:
+        super().__init__(
+            f"a sub-agent at depth {depth} is below the {max_depth} that are allowed: let its parent do the work, "
+            "or open the store with a larger max_depth="
+        )
+        self.depth = depth
+        self.max_depth = max_depth
 
 
 class NotVisible(ThreadlineError):

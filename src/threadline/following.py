@@ -70,6 +70,11 @@ class Hub:
             with self._mutex:
                 self._waiters.pop(id(waiter), None)
 
+    def must_be_open(self) -> None:
+        """Those who wait are woken before the backend closes: it would not tell them yet that it is over."""
+        if self.closed:
+            raise Closed
+
     def close(self) -> None:
         if self._pid != os.getpid():
             self._renew()
@@ -186,6 +191,7 @@ class Follow(Iterator[Entry]):
 
     def is_news(self) -> bool:
         """Raises Closed or NotFound when it is all over."""
+        self.hub.must_be_open()
         return self.session.head > self.after
 
 
@@ -218,6 +224,7 @@ class Changes(Iterator[Record]):
 
     def look(self) -> bool:
         """Whether something changed. Raises Closed when it is all over."""
+        self.hub.must_be_open()
         if not self._ready:
             found, self._mark = self._backend.changed(self._namespace, self._mark, self._now())
             self._ready = found[::-1]

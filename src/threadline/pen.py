@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from time import time_ns
 from typing import Any, TypeAlias
@@ -15,6 +15,7 @@ from threadline.core.entries import STRUCTURAL, Draft, data_draft, message_draft
 from threadline.core.goals import begun
 from threadline.core.legal import missing_result
 from threadline.core.ops import (
+    Answer,
     Append,
     Clear,
     Compact,
@@ -24,10 +25,13 @@ from threadline.core.ops import (
     Replace,
     Rewind,
     SetState,
+    Spend,
     StartCall,
 )
+from threadline.core.spending import Prices, PriceTable, spending, told
+from threadline.core.usage import UsageLike
 from threadline.errors import InvalidArgument, InvalidMessage
-from threadline.messages import Message, Text
+from threadline.messages import Message, Part, Text
 
 MessageLike: TypeAlias = Message | dict[str, Any] | str
 KEY_CHARS = 512
@@ -36,10 +40,14 @@ OUR_KINDS = STRUCTURAL | {"message", "call_started", "state", "goal", "system"}
 
 class Pen:
     def __init__(
-        self, clock: Callable[[], datetime] | None = None, count_tokens: Callable[[Message], int] | None = None
+        self,
+        clock: Callable[[], datetime] | None = None,
+        count_tokens: Callable[[Message], int] | None = None,
+        prices: PriceTable | None = None,
     ) -> None:
         self._clock = clock
         self._count = count_tokens or tokens.estimate
+        self.prices = Prices(prices)
 
     @property
     def estimates(self) -> bool:
@@ -53,15 +61,16 @@ class Pen:
         self,
         messages: Iterable[MessageLike],
         key: str | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         at: datetime | None = None,
         format: str | None = None,
     ) -> Append:
         moment = self.now() if at is None else time_of(at)
         named = None if key is None else key_bytes(key)
+        spent = None if usage is None else spending(usage, moment)
         drafts = self._drafts(messages, moment, named, usage, format)
         same = b"" if named is None else identity(b"append", *(codec.canonical(draft.message) for draft in drafts))
-        return Append(at=moment, key=named, identity=same, entries=drafts)
+        return Append(at=moment, key=named, identity=same, entries=drafts, spent=spent)
 
     def note(
         self, data: dict[str, Any], kind: str = "note", *, key: str | None = None, at: datetime | None = None
@@ -128,7 +137,7 @@ class Pen:
         upto: int | None = None,
         keep_turns: int | None = None,
         since: int | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         key: str | None = None,
         at: datetime | None = None,
         planned_at: int | None = None,
@@ -137,6 +146,7 @@ class Pen:
             raise InvalidArgument(f"a summary is text, not {type(summary).__name__}")
         check_bounds(upto, keep_turns, plan, since)
         run = (plan.since, plan.upto) if plan else (since, upto, keep_turns)
+        call = self._call("compact", key, at, summary, *run)
         return Compact(
             summary=summary,
             tokens=self.tokens(Message("user", (Text(summary),))),
@@ -145,8 +155,9 @@ class Pen:
             keep_turns=keep_turns,
             plan=plan,
             planned_at=planned_at,
-            usage=None if usage is None else _checked_usage(usage),
-            **self._call("compact", key, at, summary, *run),
+            usage=None if usage is None else _told(usage),
+            spent=None if usage is None else spending(usage, call["at"]),
+            **call,
         )
 
     def replace(
@@ -178,6 +189,35 @@ class Pen:
 
         return Repair(answer=answer, **call)
 
+    def answer(self, call_id: str, output: str | Sequence[Part], error: bool, key: str) -> Answer:
+        """The result of a call, once for that key, with whatever content."""
+        if not isinstance(output, str | Sequence) or type(error) is not bool:
+            raise InvalidArgument(f"finish takes text or parts, and error=True or False, not {output!r} and {error!r}")
+        at, named = self.now(), stored(key)
+        message = Message.tool(call_id, output, error)
+        codec.check_message(message, "output")
+        draft = message_draft(message, at, self.tokens(message), named)
+        return Answer(
+            at=at, key=named, identity=identity(b"answer", codec.canonical(message)), call_id=call_id, result=draft
+        )
+
+    def spend(
+        self,
+        counts: dict[str, int],
+        *,
+        model: str | None,
+        cost: float | None,
+        request_id: str | None,
+        at: datetime | None,
+        usage: UsageLike | None,
+    ) -> Spend:
+        if usage is not None and (any(counts.values()) or cost is not None):
+            raise InvalidArgument("give usage=, or the counts and the cost by their names, and not both")
+        moment = self.now() if at is None else time_of(at)
+        given: UsageLike = {**counts, "cost": cost} if usage is None else usage
+        named = {name: value for name, value in (("model", model), ("request_id", request_id)) if value is not None}
+        return Spend(at=moment, spent=spending({**_told(given), **named}, moment))
+
     # -- what they have in common ----------------------------------------------------------------------
 
     def _drafts(
@@ -185,7 +225,7 @@ class Pen:
         messages: Iterable[MessageLike],
         at: int,
         key: bytes | None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         format: str | None = None,
     ) -> tuple[Draft, ...]:
         drafts = []
@@ -195,7 +235,7 @@ class Pen:
             if type(message) is not Message:
                 message = as_message(message, format, place)
             codec.check_message(message, place)
-            spent = None if usage is None else _checked_usage(usage)
+            spent = None if usage is None else _told(usage)
             drafts.append(message_draft(message, at, self.tokens(message), key, spent))
             usage = None  # the usage of a call is counted once, on its first entry
         return tuple(drafts)
@@ -259,9 +299,11 @@ def _text_or_none(text: Any, what: str) -> str | None:
     return text
 
 
-def _checked_usage(usage: Any) -> dict[str, Any]:
+def _told(usage: UsageLike) -> dict[str, Any]:
+    """A usage as its entry keeps it."""
+    kept = told(usage)
     try:
-        codec.check_object(usage, "usage")
+        codec.check_object(kept, "usage")
     except InvalidMessage as error:
         raise InvalidArgument(str(error)) from error
-    return dict(usage)
+    return kept

@@ -6,16 +6,18 @@ rewinds, clears and repairs are entries themselves, so each can be undone and au
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from types import MappingProxyType, TracebackType
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from threadline.backends.backend import NewSession, Record, Ref, Target
-from threadline.core.about import About, Change
+from threadline.backends.backend import Birth, NewSession, Record, Ref, Target
+from threadline.core.about import EPHEMERAL, LIFECYCLES, LINKED, About, Change
 from threadline.core.calls import OpenCall, walk
 from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
@@ -27,25 +29,30 @@ from threadline.core.inbox import Queued, letter
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
 from threadline.core.session_state import state_at
+from threadline.core.spending import Prices, Request, Spending, charged, total
 from threadline.core.streams import NewStream, Settling, Stream
+from threadline.core.usage import COUNTS, NOTHING, Usage, UsageLike
 from threadline.core.view import Log, spans_after, spans_at, stored_spans
 from threadline.core.window import FRONT, Front, Source, Tail, read_source
 from threadline.drafts import Draft, DraftWriter, kept_message
 from threadline.errors import Damaged, InvalidArgument, KeyReused, NotFound
 from threadline.following import Follow
 from threadline.leases import Holding, Lease, take, terms
-from threadline.messages import Message, ToolCall, content_of
+from threadline.messages import Message, Part, ToolCall, content_of
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes, time_of
 
 if TYPE_CHECKING:
     from threadline.context import Context, Wish
     from threadline.store import Store
 
+REQUESTS_PAGE = 1_000  # read at once: no reader holds up a checkpoint
+
 Summary = str | Callable[[list[Message]], str]
 
 
 class SessionInfo(Struct, frozen=True):
-    """A session as it is now. `messages` and `tokens` are those of the view; `holder` has the lease, if anybody has."""
+    """A session as it is now. `messages` and `tokens` are those of the view, `cost` is what it spent by itself,
+    `queued` messages wait in its inbox, and `holder` has its lease, if anybody has."""
 
     id: str
     key: str | None
@@ -58,16 +65,38 @@ class SessionInfo(Struct, frozen=True):
     system: str | None
     tags: tuple[str, ...]
     status: str
+    parent: str | None
+    depth: int
+    lifecycle: str | None
+    call_id: str | None
     origin: tuple[str, int] | None
     created_at: datetime
     updated_at: datetime
     head: int
     messages: int
     tokens: int
+    cost: float | None
     pending: int
     queued: int
     holder: str | None
     meta: dict[str, Any]
+
+
+class Tree(Struct, frozen=True):
+    """A session with all below it. Iterating gives each, itself first, and a parent before its children."""
+
+    info: SessionInfo
+    children: list[Tree]
+
+    def __iter__(self) -> Iterator[SessionInfo]:
+        left = [self]
+        while left:
+            tree = left.pop()
+            yield tree.info
+            left.extend(reversed(tree.children))
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
 
 
 class PendingCall(Struct, frozen=True):
@@ -92,6 +121,15 @@ class Session:
     def __repr__(self) -> str:
         return f"<Session {self.key or self.id!r}{'' if self._ref else ' (not made yet)'}>"
 
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """An ephemeral child is gone when its block ends; to any other session nothing happens."""
+        with suppress(NotFound):  # deleted already
+            if self._ref is not None and self._backend.about(self._ref).lifecycle == EPHEMERAL:
+                self._backend.delete(self._ref, True, None)
+
     @property
     def id(self) -> str | None:
         """Its id; None until it is made, at the first append."""
@@ -111,7 +149,7 @@ class Session:
     @property
     def info(self) -> SessionInfo:
         """Everything that is said of it, as it is now. Raises NotFound while it is not made."""
-        return info_of(self._backend.record(self._made()))
+        return info_of(self._backend.record(self._made()), self._pen.prices)
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -121,7 +159,7 @@ class Session:
         *,
         key: str | None = None,
         expect: int | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         at: datetime | None = None,
         format: str | None = None,
         lease: Holding | None = None,
@@ -138,7 +176,7 @@ class Session:
         *,
         key: str | None = None,
         expect: int | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         at: datetime | None = None,
         format: str | None = None,
         lease: Holding | None = None,
@@ -216,7 +254,7 @@ class Session:
         upto: int | None = None,
         keep_turns: int | None = None,
         since: int | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         key: str | None = None,
         expect: int | None = None,
         at: datetime | None = None,
@@ -322,6 +360,109 @@ class Session:
         """The sessions that were forked from this one, oldest first."""
         ref = self._found()
         return [] if ref is None else [Session(self._store, fork) for fork in self._backend.forks(ref)]
+
+    # -- sub-agents ------------------------------------------------------------------------------------
+
+    def spawn(
+        self,
+        agent: str | None = None,
+        *,
+        key: str | None = None,
+        call_id: str | None = None,
+        lifecycle: str = LINKED,
+        model: str | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Session:
+        """A session for a sub-agent. The same key, or the same call, gives the same child, whoever asks first.
+
+        Deleting this session deletes an "ephemeral" or "linked" child along with it, and makes a "detached" one a
+        root. An ephemeral one is also gone at the end of a `with` block; what it spent stays here. It works in the
+        same folder, with the same tags, and with the same model unless told otherwise."""
+        if lifecycle not in LIFECYCLES:
+            raise InvalidArgument(f"lifecycle is one of {', '.join(LIFECYCLES)}, not {lifecycle!r}")
+        check_about({"agent": agent, "model": model}, meta)
+        about = About(agent=agent, model=model, meta=meta or {})
+        new = self._store._new_session(key=key, about=about)
+        call = None if call_id is None else check_name(call_id, "call_id")
+        birth = Birth(lifecycle, call, self._store._max_depth)
+        return Session(self._store, self._backend.spawn(self._made(), new, birth))
+
+    def finish(self, output: str | Sequence[Part], error: bool = False, *, lease: Holding | None = None) -> Entry:
+        """Answer the call that spawned this child, in its parent, exactly once; returns the parent's entry.
+
+        The same again returns the first answer, another one raises KeyReused. Raises NotFound if the call does not
+        wait for an answer any more, or the parent is gone. `lease` is that of the parent, while somebody holds one."""
+        ref = self._made()
+        call_id = self._backend.about(ref).call_id
+        if call_id is None:
+            raise InvalidArgument(f"session {ref.id!r} was not spawned with a call_id=: nobody waits for its output")
+        op = self._pen.answer(call_id, output, error, f"threadline:finish:{ref.id}")
+        parent = self._backend.parent(ref)
+        if parent is None:
+            raise NotFound("parent of session", ref.id)
+        return Session(self._store, parent)._write([op], None, lease)[0][0]
+
+    @property
+    def parent(self) -> Session | None:
+        """The session that spawned it; None for a root."""
+        ref = self._found()
+        parent = None if ref is None else self._backend.parent(ref)
+        return None if parent is None else Session(self._store, parent)
+
+    def children(self) -> list[Session]:
+        """The sessions that it spawned, oldest first."""
+        ref = self._found()
+        return [] if ref is None else [Session(self._store, child) for child in self._backend.children(ref)]
+
+    def tree(self) -> Tree:
+        """Itself and all below it. Raises NotFound while it is not made."""
+        infos = [info_of(record, self._pen.prices) for record in self._backend.below(self._made())]
+        trees = {info.id: Tree(info, []) for info in infos}
+        for info in infos[1:]:
+            if info.parent not in trees:
+                raise Damaged(info.id, None, "what is said of it names no parent")
+            trees[info.parent].children.append(trees[info.id])
+        return trees[infos[0].id]
+
+    # -- usage -----------------------------------------------------------------------------------------
+
+    def record_usage(
+        self,
+        input: int = 0,
+        output: int = 0,
+        cache_read: int = 0,
+        cache_write: int = 0,
+        reasoning: int = 0,
+        model: str | None = None,
+        cost: float | None = None,
+        request_id: str | None = None,
+        at: datetime | None = None,
+        usage: UsageLike | None = None,
+    ) -> None:
+        """Count what a request took, without an entry; by names, or as `usage`, which a provider's own dict may be.
+
+        A `request_id` counts once among a session, its forks and sub-agents, and for each count the largest that was
+        said of it. The model is that of the session unless said."""
+        counts = dict(zip(COUNTS, (input, output, cache_read, cache_write, reasoning), strict=True))
+        op = self._pen.spend(counts, model=model, cost=cost, request_id=request_id, at=at, usage=usage)
+        self._write((op,), None, None)
+
+    def usage(self, children: bool = False) -> Usage:
+        """All that it spent, rewound turns and compactions included; with `children`, all below it, too.
+
+        What it shares with its origin is not counted again. Costs the number of models and days, not of requests."""
+        ref = self._found()
+        return NOTHING if ref is None else total(self._backend.spent(ref, bool(children)), self._pen.prices)
+
+    def requests(self) -> list[Request]:
+        """Every request that was recorded here, and those of deleted children, oldest first."""
+        ref = self._found()
+        found: list[Request] = []
+        after, page = (-(2**62), 0), []
+        while ref is not None and (page := self._backend.charges(ref, after, REQUESTS_PAGE)):
+            found += (charge.request(self._pen.prices) for _, charge in page)
+            after = (page[-1][1].at, page[-1][0])
+        return found
 
     # -- open ends -------------------------------------------------------------------------------------
 
@@ -604,6 +745,8 @@ class Session:
         if expect is not None:
             check_seq(expect, "expect")
         token = None if lease is None else self._token(lease)
+        if [op for op in ops if op.spent is not None]:
+            ops = self._charged(ops)
         if self._ref is not None:
             return self._backend.write(Target(self._ref), ops, expect, None, token).entries
         written = self._backend.write(Target(None, self._newly(ops[0].at)), ops, expect, None, token)
@@ -640,6 +783,13 @@ class Session:
         if ref is None:
             ref = self._ref = self._backend.write(Target(None, self._newly(self._pen.now())), ()).ref
         return ref
+
+    def _charged(self, ops: Sequence[Op]) -> list[Op]:
+        """The same ops, with agent, model and price of what they spent, as they are now."""
+        ref = self._found()
+        about = self._backend.about(ref) if ref is not None else self._new.about if self._new else About()
+        known = partial(charged, agent=about.agent, model=about.model, prices=self._pen.prices)
+        return [op if op.spent is None else _spent_so(op, known(op.spent)) for op in ops]
 
     def _change(self, **what: Any) -> None:
         self._backend.change(self._made(), Change(at=self._pen.now(), **what))
@@ -695,7 +845,7 @@ class Session:
         plan: Plan,
         planned_at: int,
         *,
-        usage: dict[str, Any] | None,
+        usage: UsageLike | None,
         key: str | None,
         expect: int | None,
         at: datetime | None,
@@ -735,7 +885,7 @@ class Batch:
         message: MessageLike,
         *,
         key: str | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         at: datetime | None = None,
         format: str | None = None,
     ) -> None:
@@ -746,7 +896,7 @@ class Batch:
         messages: Iterable[MessageLike],
         *,
         key: str | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         at: datetime | None = None,
         format: str | None = None,
     ) -> None:
@@ -767,7 +917,7 @@ class Batch:
         upto: int | None = None,
         keep_turns: int | None = None,
         since: int | None = None,
-        usage: dict[str, Any] | None = None,
+        usage: UsageLike | None = None,
         key: str | None = None,
         at: datetime | None = None,
     ) -> None:
@@ -821,6 +971,22 @@ class Batch:
     def complete_goal(self, recap: str | None = None, *, key: str | None = None, at: datetime | None = None) -> None:
         self._ops.append(self._pen.complete_goal(recap, key=key, at=at))
 
+    def record_usage(
+        self,
+        input: int = 0,
+        output: int = 0,
+        cache_read: int = 0,
+        cache_write: int = 0,
+        reasoning: int = 0,
+        model: str | None = None,
+        cost: float | None = None,
+        request_id: str | None = None,
+        at: datetime | None = None,
+        usage: UsageLike | None = None,
+    ) -> None:
+        counts = dict(zip(COUNTS, (input, output, cache_read, cache_write, reasoning), strict=True))
+        self._ops.append(self._pen.spend(counts, model=model, cost=cost, request_id=request_id, at=at, usage=usage))
+
     def __enter__(self) -> Batch:
         return self
 
@@ -847,8 +1013,13 @@ def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
     return messages
 
 
-def info_of(record: Record) -> SessionInfo:
-    _, id, key, about, status, state, created_at, updated_at, queued, holder = record
+def _spent_so(op: Any, spent: Spending) -> Op:
+    changed: Op = replace(op, spent=spent)
+    return changed
+
+
+def info_of(record: Record, prices: Prices) -> SessionInfo:
+    _, id, key, about, status, state, created_at, updated_at, queued, holder, spent = record
     return SessionInfo(
         id,
         key,
@@ -861,12 +1032,17 @@ def info_of(record: Record) -> SessionInfo:
         about.system,
         about.tags,
         status,
+        about.parent,
+        about.depth,
+        about.lifecycle,
+        about.call_id,
         about.origin,
         moment(created_at),
         moment(updated_at),
         state.head,
         state.messages,
         state.tokens,
+        total(spent, prices).cost if spent else 0.0,
         state.pending,
         queued,
         holder,

@@ -5,25 +5,31 @@ from __future__ import annotations
 import os
 from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from os import urandom
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, Problem, Query
+from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, Problem, Query, SpentQuery
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
+from threadline.core.entries import moment
+from threadline.core.spending import PriceTable, totals
+from threadline.core.usage import Usage
 from threadline.drafts import Flusher
 from threadline.errors import InvalidArgument, NotFound
 from threadline.following import Changes, Hub
 from threadline.messages import Message
-from threadline.pen import Pen, check_name, time_of
+from threadline.pen import Pen, check_name, check_seq_or_none, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
 
 LIMIT_MAX = 1_000_000  # of sessions in one page
+MAX_DEPTH = 3  # of sub-agents of sub-agents: deeper is more often a runaway than a plan
+EPOCH_DAY = 719_163  # 1970-01-01 as Python counts days
+USAGE_BY = ("model", "day", "session", "agent")
 
 Clock: TypeAlias = Callable[[], datetime]
 
@@ -39,12 +45,20 @@ class VerifyReport(Struct, frozen=True):
         return not self.problems
 
 
+class PrunePlan(Struct, frozen=True):
+    """Which sessions were not changed since `before`, oldest first; moved to the trash unless it was a dry run."""
+
+    sessions: list[str]
+    before: datetime
+    dry_run: bool
+
+
 class Page:
     """One page of sessions. Iterating goes on through all pages that follow."""
 
     def __init__(self, store: Store, query: Query) -> None:
         records, cursor = store._backend.records(query)
-        self.items: list[SessionInfo] = [info_of(record) for record in records]
+        self.items: list[SessionInfo] = [info_of(record, store._pen.prices) for record in records]
         self.next: str | None = None if cursor is None else _cursor(query.order, cursor)
         self._store = store
         self._query = query
@@ -64,10 +78,17 @@ class Store:
     """Sessions in one place, confined to a namespace. Serves many threads; a forked child reopens by itself."""
 
     def __init__(
-        self, backend: Backend, *, namespace: str = "", pen: Pen | None = None, sharing: Store | None = None
+        self,
+        backend: Backend,
+        *,
+        namespace: str = "",
+        pen: Pen | None = None,
+        max_depth: int = MAX_DEPTH,
+        sharing: Store | None = None,
     ) -> None:
         self._backend = backend
         self._pen = pen or Pen()
+        self._max_depth = max_depth
         self._flusher: Flusher = Flusher(backend) if sharing is None else sharing._flusher
         self._hub: Hub = Hub(backend) if sharing is None else sharing._hub
         self.namespace = namespace
@@ -90,7 +111,8 @@ class Store:
 
     def within(self, namespace: str) -> Store:
         """The same connections, confined to another namespace."""
-        return Store(self._backend, namespace=_checked_namespace(namespace), pen=self._pen, sharing=self)
+        within = _checked_namespace(namespace)
+        return Store(self._backend, namespace=within, pen=self._pen, max_depth=self._max_depth, sharing=self)
 
     # -- sessions --------------------------------------------------------------------------------------
 
@@ -150,6 +172,8 @@ class Store:
         agent: str | None = None,
         tag: str | None = None,
         status: str | None = ACTIVE,
+        parent: str | Session | None = None,
+        root: bool = True,
         waiting: bool | None = None,
         key_prefix: str | None = None,
         updated_before: datetime | None = None,
@@ -159,8 +183,9 @@ class Store:
     ) -> Page:
         """A page of sessions, the latest change first; iterating it goes on through all pages.
 
-        `waiting` ones have open calls or an unanswered user turn. A walk reaches every session that is not written
-        meanwhile; with order="created" it reaches all. `status=None` lists all of them."""
+        Sub-agents are left out unless `root=False` asks for all, or `parent` for the children of one. `waiting` ones
+        have open calls or an unanswered user turn. A walk reaches every session that is not written meanwhile; with
+        order="created" it reaches all. `status=None` lists all of them."""
         if order not in ("updated", "created"):
             raise InvalidArgument(f'order is "updated" or "created", not {order!r}')
         if status is not None and status not in STATUSES:
@@ -169,6 +194,8 @@ class Store:
             raise InvalidArgument(f"limit is a number of sessions from 1 to {LIMIT_MAX:,}, not {limit!r}")
         if not isinstance(waiting, bool | None):
             raise InvalidArgument(f"waiting is True, False or None, not {waiting!r}")
+        if not isinstance(root, bool):
+            raise InvalidArgument(f"root is True or False, not {root!r}")
         for name, value in (("agent", agent), ("tag", tag), ("key_prefix", key_prefix)):
             if not isinstance(value, str | None):
                 raise InvalidArgument(f"{name} is text, not {value!r}")
@@ -183,6 +210,8 @@ class Store:
             updated_before=None if updated_before is None else time_of(updated_before),
             order=order,
             limit=limit,
+            root=root,
+            parent=None if parent is None else self.get(parent)._made(),
         )
         return Page(self, query if cursor is None else _at(query, cursor))
 
@@ -190,7 +219,7 @@ class Store:
         """Sessions as they change, from now on, whoever changes them; one that changed twice meanwhile comes once.
 
         Ends after `timeout` seconds without a change, and when the store is closed."""
-        return map(info_of, self._changes(timeout))
+        return (info_of(record, self._pen.prices) for record in self._changes(timeout))
 
     def _changes(self, timeout: float | None) -> Changes:
         return Changes(self._backend, self._hub, self.namespace, self._pen.now, timeout)
@@ -208,6 +237,56 @@ class Store:
     def restore(self, session_id: str | Session) -> None:
         """Make an archived or trashed session active again."""
         self._set_status(session_id, "active")
+
+    def delete(self, session_id: str | Session, cascade: bool = True, expect: int | None = None) -> int:
+        """Remove a session for good, and its ephemeral and linked descendants; returns how many sessions went.
+
+        Detached children, and with `cascade=False` all children, become roots. Forks keep what they share. What the
+        session spent stays with its parent, if it has one. With `expect` it raises Stale if the head moved."""
+        return self._backend.delete(self.get(session_id)._made(), bool(cascade), check_seq_or_none(expect, "expect"))
+
+    def prune(self, *, older_than: timedelta, dry_run: bool = True) -> PrunePlan:
+        """Which active sessions nobody has changed for so long, nor anything below them; they are only listed.
+
+        With `dry_run=False` they are moved to the trash, where `restore` finds them. Nothing is ever deleted here, and
+        nothing is pruned unasked."""
+        if not isinstance(older_than, timedelta) or older_than <= timedelta(0):
+            raise InvalidArgument(f"older_than is a timedelta above 0, such as timedelta(days=30), not {older_than!r}")
+        now = self._pen.now()
+        before = now - older_than // timedelta(microseconds=1)
+        found = self._backend.prune(self.namespace, before, None if dry_run else now)
+        return PrunePlan(found, moment(before), dry_run)
+
+    # -- usage -----------------------------------------------------------------------------------------
+
+    def usage(
+        self,
+        by: str | tuple[str, ...] = "model",
+        since: datetime | None = None,
+        until: datetime | None = None,
+        agent: str | None = None,
+        tag: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+    ) -> dict[Any, Usage]:
+        """What was spent, sub-agents included, by "model", "day" (UTC, "2026-01-31"), "session" (its id) or "agent".
+
+        By several of them, in a tuple, the keys are tuples; by none of them, `()`, it is the total. From `since` on,
+        and before `until`. A key is None where a request has no model or agent. Reads sums, not requests."""
+        names = (by,) if isinstance(by, str) else tuple(by)
+        if not {*names} <= {*USAGE_BY} or len({*names}) < len(names):
+            raise InvalidArgument(f"usage is told by {', '.join(USAGE_BY)}, or a tuple of them, not by {by!r}")
+        query = SpentQuery(
+            self.namespace,
+            names,
+            since=None if since is None else time_of(since),
+            until=None if until is None else time_of(until),
+            agent=agent,
+            tag=tag,
+            cwd=check_about({"agent": agent, "title": tag, "cwd": cwd}, None)["cwd"],
+        )
+        found = totals(self._backend.spent_by(query), self._pen.prices)
+        told = {tuple(map(_usage_key, names, group)): usage for group, usage in found.items()}
+        return {key[0]: usage for key, usage in told.items()} if isinstance(by, str) else dict(told)
 
     def _set_status(self, session_id: str | Session, status: str) -> None:
         ref = self.get(session_id)._made()
@@ -254,6 +333,8 @@ def open(
     namespace: str = "",
     durability: str = "full",
     read_only: bool = False,
+    max_depth: int = MAX_DEPTH,
+    prices: PriceTable | None = None,
     clock: Clock | None = None,
     count_tokens: Callable[[Message], int] | None = None,
 ) -> Store:
@@ -261,13 +342,18 @@ def open(
 
     The default is $THREADLINE_HOME/threadline.db, else the platform's data directory. `durability="full"`: what is
     acknowledged survives power loss; "relaxed": a crash of the process, but perhaps not the last moments before a power
-    cut. `clock` returns an aware datetime, `count_tokens` takes a Message."""
+    cut. `max_depth` is how deep sub-agents may be; children of a root are at depth 1. `prices` gives, for the name of
+    a model, what a million tokens cost: {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}, or None
+    if it does not know. `clock` returns an aware datetime, `count_tokens` takes a Message."""
     from threadline.backends.sqlite.backend import SqliteBackend
 
     if durability not in ("full", "relaxed"):
         raise InvalidArgument(f'durability is "full" or "relaxed", not {durability!r}')
+    if not isinstance(max_depth, int) or isinstance(max_depth, bool) or max_depth < 0:
+        raise InvalidArgument(f"max_depth is a number from 0 on, not {max_depth!r}")
+    pen = Pen(clock, count_tokens, prices)
     backend = SqliteBackend(_path(url), durability=durability, read_only=read_only)
-    return Store(backend, namespace=_checked_namespace(namespace), pen=Pen(clock, count_tokens))
+    return Store(backend, namespace=_checked_namespace(namespace), pen=pen, max_depth=max_depth)
 
 
 def default_path() -> str:
@@ -313,6 +399,10 @@ def _about(
         raise InvalidArgument("tags is a list of tags, not one string")
     names = tuple(dict.fromkeys(check_name(tag, "tag") for tag in tags))
     return About(**checked, titled_by=titled_by, tags=names, meta=meta or {})
+
+
+def _usage_key(name: str, value: Any) -> Any:
+    return date.fromordinal(EPOCH_DAY + value).isoformat() if name == "day" else value
 
 
 def _new_id() -> str:

@@ -370,7 +370,7 @@ def test_iterating_the_log_hops_once_a_page(path: Path, monkeypatch: pytest.Monk
     assert hops <= 5
 
 
-@pytest.mark.parametrize("call", ["append", "extend", "view", "rewind", "fork", "info", "batch"])
+@pytest.mark.parametrize("call", ["append", "extend", "view", "rewind", "fork", "spawn", "usage", "info", "batch"])
 def test_a_call_is_one_hop(path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
     async def act(session: AsyncSession) -> None:
         match call:
@@ -384,6 +384,10 @@ def test_a_call_is_one_hop(path: Path, monkeypatch: pytest.MonkeyPatch, call: st
                 await session.rewind(0)
             case "fork":
                 await session.fork()
+            case "spawn":
+                await session.spawn("search", call_id="c1")
+            case "usage":
+                await session.record_usage(input=1, request_id="r")
             case "info":
                 await session.info
             case "batch":
@@ -501,3 +505,29 @@ def test_threads_end_with_their_store(path: Path) -> None:
             thread.join(5)
 
     assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("threadline")]
+
+
+def test_an_ephemeral_child_is_gone_when_its_async_block_ends(path: Path) -> None:
+    async def main() -> tuple[list[str], int, int]:
+        async with threadline.aopen(path) as store:
+            session = await store.new()
+            async with session.spawn("search", lifecycle="ephemeral") as child:
+                await child.append("look for it", usage={"input": 5})
+                while_open = [info.agent or "" async for info in store.sessions(parent=session)]
+            return while_open, len(await session.children()), (await session.usage()).input
+
+    assert asyncio.run(main()) == (["search"], 0, 5)
+
+
+def test_the_family_of_an_async_session_is_async(path: Path) -> None:
+    async def main() -> tuple[str | None, str | None, list[str]]:
+        async with threadline.aopen(path) as store:
+            session = await store.new()
+            child = await session.spawn("search")
+            parent, (again,) = await child.parent, await session.children()
+            await again.append("hi")
+            return parent.id if parent else None, session.id, await texts(child)
+
+    found, expected, said = asyncio.run(main())
+
+    assert (found, said) == (expected, ["hi"])

@@ -1,8 +1,9 @@
 """Whole lives of sessions on a real file, against a model that shares no code with the store.
 
 After every step everything that a session says of itself is compared with the model: the log, the view now and at past
-moments, windows, open calls, the unanswered turn, counts and tokens. What the model refuses must be refused with the
-same error and write nothing, and `verify`, which folds the bare log anew, must agree with all that is stored.
+moments, windows, open calls, the unanswered turn, counts and tokens, its family and what it spent. What the model
+refuses must be refused with the same error and write nothing, and `verify`, which folds the bare log anew, must agree
+with all that is stored.
 
 A failure prints the steps and the line that replays them; THREADLINE_SEED and THREADLINE_SCALE vary the run."""
 
@@ -22,13 +23,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 import threadline
-from threadline import Goal, Lease, LeaseHeld, LeaseLost, Message, Plan, Session, ThreadlineError
+from threadline import Goal, Lease, LeaseHeld, LeaseLost, Message, NotFound, Plan, Session, ThreadlineError, Usage
 from threadline.testing import scaled, seed, strategies
+from threadline.testing.families import Families
 from threadline.testing.model import Line, Model
 from threadline.testing.strategies import Place, Step, resolve
 
 HISTORIES = 150
 STEPS = 30
+MAX_DEPTH = 2
 STRUCTURAL = ("compaction", "replacement", "expansion", "rewind", "clear")
 DERIVED = ("before", "whole", "of", "started_at", "completed_at")  # of a state or goal, by which it is found quickly
 GOAL = ("objective", "summary", "status", "recap")
@@ -52,13 +55,15 @@ class Sessions(RuleBasedStateMachine):
         self.abandoned: list[threadline.Store] = []
         self.store = self._open()
         self.models: dict[str, Model] = {}
+        self.families = Families(MAX_DEPTH)
+        self.deleted: list[Session] = []
         self.plans: dict[str, Plan] = {}
         self.leases: dict[str, Lease] = {}
         self.touched = ""
         self.steps = 0
 
     def _open(self) -> threadline.Store:
-        return threadline.open(self.path, durability="relaxed", count_tokens=count_tokens)
+        return threadline.open(self.path, durability="relaxed", count_tokens=count_tokens, max_depth=MAX_DEPTH)
 
     def teardown(self) -> None:
         for store in (*self.abandoned, self.store):
@@ -73,7 +78,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(target=sessions)
     def made_by_key_at_first_append(self) -> str:
-        session = self.store.session(f"key {len(self.models)}")
+        session = self.store.session(f"key {len(self.models) + len(self.deleted)}")
         assert (session.id, session.head, session.pending, session.unanswered) == (None, 0, [], None)
         assert session.repair() == []
         model = Model(count_tokens)
@@ -83,7 +88,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(target=sessions, id=sessions, at=st.none() | strategies.places("entry"))
     def fork(self, id: str, at: Place | None) -> str:
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         place = model.head if at is None else resolve(at, model)
         try:
             copy = model.fork(place)
@@ -93,17 +98,69 @@ class Sessions(RuleBasedStateMachine):
         fork = session.fork(at=None if at is None else place)
         assert fork.info.origin == (id, place)
         assert [f.id for f in session.forks()][-1] == fork.id
-        return self._keep(fork, copy)
+        return self._keep(fork, copy, origin=id)
 
-    def _keep(self, session: Session, model: Model) -> str:
+    def _keep(self, session: Session, model: Model, origin: str | None = None) -> str:
         assert session.id is not None
         self.models[session.id] = model
+        if session.id not in self.families.members:
+            self.families.add(session.id, origin)
         self.touched = session.id
         return session.id
 
+    def _one(self, id: str) -> tuple[str, Session, Model]:
+        """The session of that id, or another one where it was deleted."""
+        self.touched = id = id if id in self.models else next(iter(self.models))
+        return id, self.store.get(id), self.models[id]
+
     def _both(self, id: str) -> tuple[Session, Model]:
-        self.touched = id
-        return self.store.get(id), self.models[id]
+        return self._one(id)[1:]
+
+    # -- families --------------------------------------------------------------------------------------
+
+    @rule(
+        target=sessions,
+        id=sessions,
+        lifecycle=st.sampled_from(["ephemeral", "linked", "detached"]),
+        call_id=st.sampled_from([None, "c1", "c2"]),
+    )
+    def spawn(self, id: str, lifecycle: str, call_id: str | None) -> str:
+        id, session, _ = self._one(id)
+        known = self.families.known(id, call_id)
+        if known is None:
+            try:
+                self.families.check(id)
+            except ThreadlineError as error:
+                refused(lambda: session.spawn(lifecycle=lifecycle, call_id=call_id), error)
+                return id
+        child = session.spawn("sub", lifecycle=lifecycle, call_id=call_id)
+        assert child.id is not None
+        if known is not None:
+            assert child.id == known
+            return known
+        self.families.spawn(id, child.id, lifecycle, call_id)
+        return self._keep(child, Model(count_tokens))
+
+    @rule(id=sessions, request_id=st.sampled_from([None, "r1", "r2", "r3"]), tokens=st.integers(0, 9))
+    def record_usage(self, id: str, request_id: str | None, tokens: int) -> None:
+        id, session, _ = self._one(id)
+        self.families.record(id, request_id, tokens)
+        session.record_usage(input=tokens, request_id=request_id)
+
+    @rule(id=sessions, cascade=st.booleans())
+    def delete(self, id: str, cascade: bool) -> None:
+        """Whatever others share of it stays, as the comparisons that follow will see."""
+        id, session, _ = self._one(id)
+        doomed = self.families.doomed(id, cascade)
+        if len(doomed) == len(self.models):
+            return
+        handles = [self.store.get(goner) for goner in doomed]
+        assert self.store.delete(session, cascade=cascade) == len(self.families.delete(id, cascade))
+        for goner in doomed:
+            del self.models[goner]
+        self.deleted += handles
+        self.touched = next(iter(self.models))
+        assert self.store.stats()["sessions"] == len(self.models)
 
     # -- writes, one by one ----------------------------------------------------------------------------
 
@@ -145,6 +202,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions, step=strategies.steps(), off=st.sampled_from([0, 0, -1, 1]))
     def with_expect(self, id: str, step: Step, off: int) -> None:
+        id, _, _ = self._one(id)
         self._do(id, step, expect=self.models[id].head + off)
 
     def _do(self, id: str, step: Step, **more: Any) -> None:
@@ -213,7 +271,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions, steps=st.lists(strategies.steps(), min_size=1, max_size=4), off=st.sampled_from([None, 0, 1]))
     def batch(self, id: str, steps: list[Step], off: int | None) -> None:
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         trial = model.trial()
         resolved: list[Step] = []
         error = None
@@ -288,7 +346,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(id=sessions, since=strategies.places("visible"), upto=strategies.places("visible"), exact=st.booleans())
     def plan(self, id: str, since: Place, upto: Place, exact: bool) -> None:
         """A plan for later: a run that may be folded now, or just any stretch."""
-        model = self.models[id]
+        id, _, model = self._one(id)
         try:
             run = model.run(resolve(since, model), resolve(upto, model), None) if exact else model.visible()
         except ThreadlineError:
@@ -299,7 +357,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions)
     def compact_by_plan(self, id: str) -> None:
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         plan = self.plans.pop(id, None)
         if plan is None:
             return
@@ -350,6 +408,24 @@ class Sessions(RuleBasedStateMachine):
                 assert self.store.get(id).head == model.head
         if thorough:
             assert self.store.verify().problems == []
+            self._compare_families()
+
+    def _compare_families(self) -> None:
+        families = self.families
+        for id in self.models:
+            session = self.store.get(id)
+            info = session.info
+            assert [child.id for child in session.children()] == families.children(id)
+            assert (info.parent, info.depth) == (families.members[id].parent, families.depth(id))
+            assert sorted(node.id for node in session.tree()) == sorted(families.below(id))
+            assert spent(session.usage()) == families.spent(id)
+            assert spent(session.usage(children=True)) == families.spent(*families.below(id))
+            assert spent(session.usage()) == (sum(r.input for r in session.requests()), len(session.requests()))
+        for order in ("updated", "created"):
+            assert sorted(i.id for i in self.store.sessions(limit=2, order=order)) == sorted(families.roots())
+            assert sorted(i.id for i in self.store.sessions(limit=2, order=order, root=False)) == sorted(self.models)
+        for gone in self.deleted:
+            refused(lambda gone=gone: self.store.get(gone.id), NotFound("session", gone.id))
 
 
 def compare(session: Session, model: Model, dice: Random) -> None:
@@ -392,6 +468,10 @@ def goal_of(goal: Goal | dict[str, Any] | None) -> tuple[Any, ...] | None:
         return None
     told = goal if isinstance(goal, dict) else {name: getattr(goal, name) for name in GOAL}
     return tuple(told.get(name) for name in GOAL)
+
+
+def spent(usage: Usage) -> tuple[int, int]:
+    return usage.input, usage.requests
 
 
 def seqs(view: threadline.View) -> list[int]:

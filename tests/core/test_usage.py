@@ -30,6 +30,15 @@ COUNTED = {
         {"input_tokens": None, "output_tokens": 15, "cache_read_input_tokens": None},
         Usage(output=15),
     ),
+    "anthropic, with details": (
+        {
+            "input_tokens": 9,
+            "output_tokens": 50,
+            "cache_read_input_tokens": 300,
+            "output_tokens_details": {"thinking_tokens": 40},
+        },
+        Usage(9, 50, 300, 0, 40),
+    ),
     "openai": (
         {
             "prompt_tokens": 2006,

@@ -20,15 +20,17 @@ from msgspec.structs import replace
 
 from threadline import Entry, Message, Session, Store, ToolCall
 from threadline.backends.sqlite.backend import SqliteBackend
+from threadline.core.about import LIFECYCLES
 from threadline.pen import Pen
+from threadline.store import MAX_DEPTH
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 TEXT_BYTES = (20, 20, 150, 700, 3_000, 6_000)  # from a few words to what fills several pages of the file
 
 
 class Step(NamedTuple):
-    """A call that is yet to be made. It leaves so many `traces`: entries, or a fork, or a tag. With a `key` it may be
-    made again and again."""
+    """A call that is yet to be made. It leaves so many `traces`: entries, a fork, a child, a request or a tag. With a
+    `key` it may be made again and again."""
 
     number: int
     what: str
@@ -75,21 +77,26 @@ def fast_folder() -> Iterator[Path]:
 
 def snapshot(store: Store) -> dict[str, Any]:
     """All that a store says of its sessions, by their keys; without ids, which are drawn by dice."""
-    return {info.key or "": _portrait(store, info) for info in store.sessions(status=None)}
+    return {info.key or "": _portrait(store, info) for info in store.sessions(status=None, root=False)}
 
 
 def _portrait(store: Store, info: Any) -> tuple[Any, ...]:
     session = store.get(info.id)
-    about = replace(info, id="", origin=info.origin and info.origin[1])
-    return about, [replace(entry, session="") for entry in session.entries()], session.messages()
+    about = replace(
+        info, id="", origin=info.origin and info.origin[1], parent=info.parent and store.get(info.parent).key
+    )
+    entries = [replace(entry, session="") for entry in session.entries()]
+    return about, entries, session.messages(), session.usage(children=True), session.requests()
 
 
 # -- choosing a step -----------------------------------------------------------------------------------
 
 
-def next_step(store: Store, rng: Random, number: int) -> Step:
-    """One that the store, as it is now, will not refuse."""
-    keys = sorted(info.key or "" for info in store.sessions(limit=1_000))
+def next_step(store: Store, rng: Random, number: int, *, deleting: bool = False) -> Step:
+    """One that the store, as it is now, will not refuse. A deletion takes the traces of other steps along."""
+    keys = sorted(info.key or "" for info in store.sessions(limit=1_000, root=False))
+    if deleting and len(keys) > 2 and rng.random() < 0.06:
+        return _delete(store.session(rng.choice(keys)), rng, number)
     if not keys or rng.random() < 0.06:
         return _append(f"session-{number}", rng, number)
     session = store.session(rng.choice(keys))
@@ -112,7 +119,12 @@ def _tool_round(session: Session, rng: Random, number: int) -> Step:
     messages = [asks, *(Message.tool(id, _text(rng)) for id in ids)]
     key, name = _key(rng, number), str(session.key)
     return Step(
-        number, "extend", name, len(messages), key, lambda s: s.session(name).extend(messages, key=key, usage={"in": 1})
+        number,
+        "extend",
+        name,
+        len(messages),
+        key,
+        lambda s: s.session(name).extend(messages, key=key, usage={"input": 1}),
     )
 
 
@@ -177,6 +189,24 @@ def _fork(session: Session, rng: Random, number: int) -> Step:
     return Step(number, "fork", new, 1, None, lambda s: s.session(name).fork(at, key=new))
 
 
+def _spawn(session: Session, rng: Random, number: int) -> Step | None:
+    if session.info.depth >= MAX_DEPTH:
+        return None
+    name, new, lifecycle = str(session.key), f"child-{number}", rng.choice(LIFECYCLES)
+    return Step(number, "spawn", new, 1, new, lambda s: s.session(name).spawn("sub", key=new, lifecycle=lifecycle))
+
+
+def _spend(session: Session, rng: Random, number: int) -> Step:
+    name, request, tokens = str(session.key), f"request-{number}", rng.randint(1, 1_000)
+    options = {"input": tokens, "model": rng.choice(("large", "small")), "request_id": request}
+    return Step(number, "record_usage", name, 1, request, lambda s: s.session(name).record_usage(**options))
+
+
+def _delete(session: Session, rng: Random, number: int) -> Step:
+    name, cascade = str(session.key), rng.random() < 0.7
+    return Step(number, "delete", name, 0, None, lambda s: s.delete(s.session(name), cascade=cascade))
+
+
 def _retag(session: Session, rng: Random, number: int) -> Step:
     name = str(session.key)
     return Step(number, "tag", name, 1, None, lambda s: s.session(name).tag(f"tag-{number}"))
@@ -192,6 +222,8 @@ CHOICES: dict[Callable[[Session, Random, int], Step | None], int] = {
     _rewind: 1,
     _set_state: 1,
     _fork: 1,
+    _spawn: 1,
+    _spend: 1,
     _retag: 1,
 }
 

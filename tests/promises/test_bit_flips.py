@@ -149,7 +149,8 @@ def test_damage_in_the_write_ahead_log_leaves_a_state_that_once_was(folder: Path
 
 
 def build(path: Path) -> None:
-    """Sessions, forks, compactions, keys, tags, calls, an archived session, a large body, and one that lives."""
+    """Sessions, forks, compactions, keys, tags, calls, an archived session, a large body, a family, requests, a log
+    that outlived its session, and a session that lives."""
     rng, clock = Random("victim"), Clock()  # always the same, whatever the seed: only the damage varies
     with loaded_dice(), patch("histories.TEXT_BYTES", SMALL), open_store(path, clock) as store:
         for clock.step in range(1, STEPS + 1):
@@ -157,6 +158,14 @@ def build(path: Path) -> None:
         about = store.new(key="about", title="Title", tags=("a", "b"), cwd="/tmp", agent="me", meta={"n": 1})
         about.append("large " * 3_000, key="large", usage={"input": 7})
         store.archive(about.fork(key="archived"))
+        for lifecycle in ("linked", "detached"):
+            child = about.spawn("searcher", call_id=lifecycle, lifecycle=lifecycle, model="a-model")
+            child.append("look for it", usage={"input": 5, "output": 6, "request_id": f"request-{lifecycle}"})
+            child.spawn("below").record_usage(cache_read=9, cost=0.25)
+        gone = store.new(key="gone")
+        gone.extend([f"shared with a fork, number {i}" for i in range(5)], key="call")
+        gone.fork(3, key="heir")
+        store.delete(gone)
         live(store.session("alive"))
 
 
@@ -187,13 +196,15 @@ def unfinished(path: Path) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
 
 
 def sessions(store: Store) -> list[Session]:
-    return [store.get(info.id) for info in store.sessions(status=None)]
+    return [store.get(info.id) for info in store.sessions(status=None, root=False)]
 
 
 def owner(store: Store, session: str, seq: int) -> str:
-    """The session that wrote an entry: itself, or the ancestor that it shares it with."""
+    """The session that wrote an entry: itself, or the ancestor that it shares it with; the heir of one that is gone."""
     origin = store.get(session).info.origin
-    return session if origin is None or seq > origin[1] else owner(store, origin[0], seq)
+    if origin is None or seq > origin[1] or origin[0] not in {known.id for known in sessions(store)}:
+        return session
+    return owner(store, origin[0], seq)
 
 
 # -- damage --------------------------------------------------------------------------------------------
@@ -273,14 +284,19 @@ ABOUT_A_SESSION: dict[str, Callable[[Session], Any]] = {
     "queued": lambda session: session.queued(),
     "drafts": lambda session: [(draft.id, draft.role, draft.key, draft.at, draft.text) for draft in session.drafts],
     "forks": lambda session: [fork.id for fork in session.forks()],
+    "children": lambda session: [child.id for child in session.children()],
+    "tree": lambda session: list(session.tree()),
+    "usage": lambda session: session.usage(children=True),
+    "requests": lambda session: session.requests(),
 }
 
 
 def ask(store: Store, places: list[tuple[str, int]]) -> Answers:
     """Everything that the public API says of these entries, their sessions and the whole store."""
     answers: Answers = {
-        ("sessions",): answer(lambda: sorted((info.id, info) for info in store.sessions(status=None))),
+        ("sessions",): answer(lambda: sorted((info.id, info) for info in store.sessions(status=None, root=False))),
         ("oldest",): answer(lambda: [info.id for info in store.sessions(order="created")]),
+        ("spent",): answer(lambda: store.usage(by=("session", "day", "model", "agent"))),
         ("tagged",): answer(lambda: [info.id for info in store.sessions(tag="a")]),
     }
     for id in {session for session, _ in places}:

@@ -12,15 +12,19 @@ import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from threading import Event
+from typing import Any
 
 import pytest
 from processes import at_once, exit_code, fork
 
 import threadline
 from threadline import Session, Store
+from threadline.backends.sqlite import files
 from threadline.testing import scaled
 
 
@@ -116,6 +120,32 @@ def test_children_are_born_whole_while_threads_open_and_close_stores(tmp_path: P
             at_once(partial(append, session, f"child{i}", 2))
 
         assert counts(session) == {f"child{i}": 2 for i in range(scaled(30))}
+
+
+def test_no_fork_comes_while_a_file_is_looked_at(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That is the one use of SQLite without a pool."""
+    looking, go_on, forked, look = Event(), Event(), Event(), files.look
+
+    def look_slowly(*args: Any, **options: Any) -> None:
+        looking.set()
+        assert go_on.wait(10)
+        look(*args, **options)
+
+    def fork_once() -> None:
+        assert exit_code(fork(lambda: None)) == 0
+        forked.set()
+
+    monkeypatch.setattr(files, "look", look_slowly)
+    with ThreadPoolExecutor(2) as threads:
+        opening = threads.submit(lambda: threadline.open(path).close())
+        assert looking.wait(10)
+        forking = threads.submit(fork_once)
+        too_early = forked.wait(0.2)
+        go_on.set()
+        opening.result()
+        forking.result()
+
+    assert not too_early
 
 
 def test_what_a_child_writes_after_its_parent_closed_is_kept(path: Path) -> None:

@@ -245,16 +245,22 @@ def findings(store: Store, told: list[Told]) -> Iterator[str]:
 def traces(store: Store) -> Counter[int]:
     """How much there is of each step; what a fork shares is counted once."""
     found: Counter[int] = Counter()
-    for info in store.sessions():
+    for info in store.sessions(root=False):
         found.update(step_of(entry) for entry in store.get(info.id).entries(after=info.origin[1] if info.origin else 0))
         found.update(int(tag.removeprefix("tag-")) for tag in info.tags if not inherited(store, info, tag))
         if info.origin:
             found[int(str(info.key).removeprefix("fork-"))] += 1
+        if info.parent:
+            found[int(str(info.key).removeprefix("child-"))] += 1
+        for request in store.get(info.id).requests():
+            if request.request_id:
+                found[int(request.request_id.removeprefix("request-"))] += 1
     return found
 
 
 def inherited(store: Store, info: SessionInfo, tag: str) -> bool:
-    return info.origin is not None and tag in store.get(info.origin[0]).info.tags
+    older = [info.parent] if info.parent else [info.origin[0]] if info.origin else []
+    return any(tag in store.get(id).info.tags for id in older)
 
 
 def fresh(folder: Path) -> Path:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, assert_type
 
@@ -31,8 +31,10 @@ from threadline import (
     PendingCall,
     Plan,
     Problem,
+    PrunePlan,
     Queued,
     Reasoning,
+    Request,
     Session,
     SessionInfo,
     Stale,
@@ -41,7 +43,9 @@ from threadline import (
     ThreadlineError,
     ToolCall,
     ToolResult,
+    Tree,
     Uncertain,
+    Usage,
     VerifyReport,
     View,
     formats,
@@ -218,6 +222,46 @@ def lease_errors(held: LeaseHeld, lost: LeaseLost) -> None:
     assert_type((lost.session, lost.holder), tuple[str, str | None])
 
 
+def the_family(store: Store, session: Session) -> None:
+    child = session.spawn("search", key="k", call_id="c1", lifecycle="ephemeral", model="m", meta={})
+    assert_type(child, Session)
+    assert_type(child.finish("done", error=True), Entry)
+    assert_type(session.parent, Session | None)
+    assert_type(session.children(), list[Session])
+    tree = session.tree()
+    assert_type(tree, Tree)
+    assert_type(tree.children, list[Tree])
+    for info in tree:
+        assert_type(info.parent, str | None)
+        assert_type(info.depth, int)
+        assert_type(info.cost, float | None)
+    with session.spawn(lifecycle="ephemeral") as child:
+        assert_type(child, Session)
+    store.sessions(parent=session, root=False)
+    assert_type(store.delete(session, cascade=False, expect=3), int)
+    plan = store.prune(older_than=timedelta(days=30), dry_run=False)
+    assert_type(plan, PrunePlan)
+    assert_type(plan.sessions, list[str])
+    session.spawn("search", "k")  # type: ignore[call-arg]
+    store.prune(timedelta(days=30))  # type: ignore[call-arg]
+
+
+def the_usage(store: Store, session: Session) -> None:
+    session.record_usage(input=1, output=2, model="m", cost=0.1, request_id="r", at=datetime.now(UTC))
+    session.append("hi", usage=Usage(1, 2))
+    usage = session.usage(children=True)
+    assert_type(usage, Usage)
+    assert_type(usage.input, int)
+    assert_type(usage.cost, float | None)
+    assert_type(session.requests(), list[Request])
+    assert_type(session.requests()[0].request_id, str | None)
+    assert_type(store.usage(by=("day", "model"), since=datetime.now(UTC), agent="a"), dict[Any, Usage])
+    threadline.open("agents.db", prices={"m": {"input": 1.0}}, max_depth=2)
+    threadline.open("agents.db", prices=lambda model: None)
+    session.append("hi", usage=7)  # type: ignore[arg-type]
+    session.record_usage(tokens=7)  # type: ignore[call-arg]
+
+
 def errors(stale: Stale, reused: KeyReused, uncertain: Uncertain, missing: NotFound, away: NotActive) -> None:
     conflict: Conflict = stale
     conflict = reused
@@ -317,3 +361,20 @@ async def async_life(store: AsyncStore, session: AsyncSession) -> None:
         assert_type(entry, Entry)
     async for info in store.follow(timeout=1):
         assert_type(info, SessionInfo)
+
+
+async def async_family(store: AsyncStore, session: AsyncSession) -> None:
+    assert_type(await session.spawn("search", call_id="c1"), AsyncSession)
+    async with session.spawn("search", lifecycle="ephemeral") as child:
+        assert_type(child, AsyncSession)
+    assert_type(await child.finish("done"), Entry)
+    assert_type(await session.parent, AsyncSession | None)
+    assert_type(await session.children(), list[AsyncSession])
+    assert_type(await session.tree(), Tree)
+    await session.record_usage(input=1)
+    assert_type(await session.usage(), Usage)
+    assert_type(await session.requests(), list[Request])
+    assert_type(await store.usage(by="day"), dict[Any, Usage])
+    assert_type(await store.delete(session), int)
+    assert_type(await store.prune(older_than=timedelta(days=30)), PrunePlan)
+    await store.sessions(parent=session)

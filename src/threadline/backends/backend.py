@@ -16,6 +16,7 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
 
@@ -53,6 +54,14 @@ class NewSession(Struct, frozen=True):
     about: About
 
 
+class Birth(NamedTuple):
+    """How a sub-agent's session comes about: how long it lives, the call that it answers, how deep it may be."""
+
+    lifecycle: str
+    call_id: str | None
+    max_depth: int
+
+
 class Target(Struct, frozen=True):
     """Which session to write to: one that exists, or the one of `new.key`, made if it does not."""
 
@@ -73,6 +82,7 @@ class Record(NamedTuple):
     updated_at: int
     queued: int
     holder: str | None
+    spent: tuple[Sum, ...] = ()
 
 
 class Written(Struct, frozen=True):
@@ -96,6 +106,20 @@ class Query(Struct, frozen=True):
     order: str = "updated"
     limit: int = 50
     cursor: tuple[int, int] | None = None
+    root: bool = True  # without sub-agents
+    parent: Ref | None = None  # only the children of that one, whatever `root` says
+
+
+class SpentQuery(Struct, frozen=True):
+    """What to add up: requests from `since` on and before `until`, grouped by some of session, day, model, agent."""
+
+    namespace: str
+    by: tuple[str, ...]
+    since: int | None = None
+    until: int | None = None
+    agent: str | None = None
+    tag: str | None = None
+    cwd: str | None = None
 
 
 class Problem(Struct, frozen=True):
@@ -129,7 +153,10 @@ class Backend(Protocol):
         another identity, KeyReused. Any other op may be refused, in this order: by the status (NotActive), by the lease
         (`core.holds.check` with `lease`, a token, and the clock of the place of the data), by `expect` (Stale), by
         itself. Then nothing is written at all. Without any op the session is made if it is not there yet. Raises
-        Uncertain where the commit failed and not every op has a key; those that have are run again."""
+        Uncertain where the commit failed and not every op has a key; those that have are run again.
+
+        What an op spent (`op.spent`) is charged to the session in the same transaction, if the op runs; a request of
+        an id that the tree knows already only grows (`core.spending.grown`), where it stands."""
 
     def take_lease(self, ref: Ref, holder: str, ttl_us: int) -> Hold:
         """A new lease, its token one higher than the last. Raises LeaseHeld while one lives, NotActive.
@@ -149,7 +176,7 @@ class Backend(Protocol):
         that was another message, NotActive. No lease keeps anybody out."""
 
     def inbox(self, ref: Ref) -> list[Letter]:
-        """The messages that wait, in order."""
+        """The messages that wait, in order. Raises NotFound if the session is gone."""
 
     def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
         """Append the first message of the inbox (`Letter.append`) and remove it, in one transaction; nothing if it is
@@ -167,7 +194,7 @@ class Backend(Protocol):
         """Add the last chunk, if it has text, and let the stream be nobody's: it is not live any more."""
 
     def streams(self, ref: Ref) -> list[Stream]:
-        """The streams of a session as far as they are stored, the oldest first."""
+        """The streams of a session as far as they are stored, the oldest first. Raises NotFound if it is gone."""
 
     def settle(self, ref: Ref, settling: Settling, expect: int | None = None, lease: int | None = None) -> Written:
         """End streams: write what `settling.ops` makes of them, as `write` does, and remove them, in one transaction.
@@ -183,8 +210,45 @@ class Backend(Protocol):
     def forks(self, ref: Ref) -> list[Ref]:
         """The sessions that were forked from this one, oldest first."""
 
+    def spawn(self, parent: Ref, new: NewSession, birth: Birth) -> Ref:
+        """Make a child of `parent`, in its tree; or find the one that its key or its call made before, also when
+        two come at once. Raises NotActive, DepthExceeded, or Conflict if the key is somebody else's."""
+
+    def parent(self, ref: Ref) -> Ref | None:
+        """The session that spawned it, as long as that is there."""
+
+    def children(self, ref: Ref) -> list[Ref]:
+        """The sessions that it spawned, oldest first."""
+
+    def below(self, ref: Ref) -> list[Record]:
+        """The session and all below it, each after its parent; siblings oldest first. Costs those, not the store."""
+
+    def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
+        """Remove a session, and with `cascade` its ephemeral and linked descendants; the other children become roots.
+
+        What others share of its log stays; nothing else of it does, and its number is never given again. Its parent,
+        if it has one, is charged for what all of them spent. Raises Stale if the head is not the expected one."""
+
+    def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
+        """The ids of active roots that were not changed since `before`, nor anything below them, oldest first.
+
+        Unless `at` is None, all of them are put into the trash, at that time, in the same transaction."""
+
+    def spent(self, ref: Ref, below: bool) -> list[Sum]:
+        """What the session took, all below it included if asked for, by model. Reads sums, never requests."""
+
+    def spent_by(self, query: SpentQuery) -> list[Sum]:
+        """What a namespace took. A group holds the values of `query.by`, in that order; a session by its id, a day by
+        its number since 1970. One group may come in several parts."""
+
+    def charges(self, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
+        """A page of what the session is charged for, oldest first, each with its number: those after (time, number)."""
+
     def state(self, ref: Ref) -> State:
         """The fold at the head. Raises NotFound if the session is gone."""
+
+    def about(self, ref: Ref) -> About:
+        """What is said of the session, and nothing else: every call that brings usage asks. Raises NotFound."""
 
     def record(self, ref: Ref) -> Record:
         """The session as it is now. Raises NotFound if it is gone."""

@@ -11,6 +11,8 @@ from msgspec.structs import asdict, replace
 from threadline.core import codec
 from threadline.messages import Message, Text
 
+EPHEMERAL, LINKED, DETACHED = LIFECYCLES = ("ephemeral", "linked", "detached")
+
 TITLE_CHARS = 48
 PREVIEW_CHARS = 120
 
@@ -29,6 +31,10 @@ class About(Struct, frozen=True, omit_defaults=True):
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
     origin: tuple[str, int] | None = None
+    parent: str | None = None
+    depth: int = 0
+    lifecycle: str | None = None  # one of LIFECYCLES where it has or had a parent
+    call_id: str | None = None
 
     @property
     def shown_title(self) -> str | None:
@@ -91,6 +97,27 @@ def inherited(origin: About, given: About, origin_id: str, at: int) -> About:
         taken |= {name: getattr(origin, name) for name in ("preview", "preview_seq", "preview_role")}
     told = {name: value for name, value in asdict(given).items() if value != getattr(About(), name)}
     return About(**(taken | told | {"origin": (origin_id, at)}))
+
+
+def born(parent: About, given: About, parent_id: str, lifecycle: str, call_id: str | None) -> About:
+    """What is said of a new child: it works where its parent does, with its model unless told otherwise."""
+    provider = parent.provider if given.model in (None, parent.model) else None
+    return replace(
+        given,
+        model=given.model or parent.model,
+        provider=provider,
+        cwd=parent.cwd,
+        tags=parent.tags,
+        parent=parent_id,
+        depth=parent.depth + 1,
+        lifecycle=lifecycle,
+        call_id=call_id,
+    )
+
+
+def freed(about: About) -> About:
+    """A child whose parent is gone: a root that stands for itself."""
+    return replace(about, parent=None, depth=0, lifecycle=DETACHED, call_id=None)
 
 
 def opening_words(message: Message) -> str:

@@ -194,7 +194,10 @@ def micros(moment: datetime) -> int:
 
 
 def moment(micros: int) -> datetime:
-    return _EPOCH + _MICROSECOND * micros
+    try:
+        return _EPOCH + _MICROSECOND * micros
+    except OverflowError as error:  # nobody's clock said that
+        raise Damaged(None, None, f"a time is outside of the calendar: {micros}") from error
 
 
 def stored(text: str) -> bytes:

@@ -6,7 +6,7 @@ state at that moment. A backend runs ops; it never needs to know which."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,7 @@ from threadline.core.calls import OpenCall
 from threadline.core.compaction import Plan, plan_run, seen
 from threadline.core.entries import OTHER, Draft, content, data_draft
 from threadline.core.fold import State, nodes
+from threadline.core.spending import Spending
 from threadline.core.view import Log, Spans, between, holds, replaced, spans_at, stored_spans, tidy
 from threadline.errors import Conflict, InvalidArgument, NotFound, NotVisible, Stale
 
@@ -34,6 +35,14 @@ class Op(Protocol):
     def identity(self) -> bytes:
         """The digest of what was asked for: the same key must come with the same identity."""
 
+    @property
+    def spent(self) -> Spending | None:
+        """What its request took, counted when the op runs and never when its key was known."""
+
+    @property
+    def free(self) -> bool:
+        """Whether it may run beside somebody else's lease, because it writes no entry."""
+
     def drafts(self, state: State, log: Log) -> Sequence[Draft]:
         """The entries to write after `state`. Raises what speaks against it; then nothing is written."""
 
@@ -45,6 +54,8 @@ class _Call(Struct, frozen=True, kw_only=True):
     at: int
     key: bytes | None = None
     identity: bytes = b""
+    spent: Spending | None = None
+    free: ClassVar[bool] = False
 
     def standing(self, state: State, log: Log) -> int:
         return 0
@@ -176,6 +187,27 @@ class StartCall(_Call, frozen=True, kw_only=True):
             if call.id == self.call_id:
                 return call
         raise NotFound("pending call", self.call_id, "session.pending lists those that are")
+
+
+class Answer(_Call, frozen=True, kw_only=True):
+    """Give a pending call its result."""
+
+    call_id: str
+    result: Draft
+
+    def drafts(self, state: State, log: Log) -> Sequence[Draft]:
+        if all(call.id != self.call_id for call in calls.walk(state.open, nodes(log))):
+            raise NotFound("pending call", self.call_id, "it was answered already, or rewound, or never made")
+        return [self.result]
+
+
+class Spend(_Call, frozen=True, kw_only=True):
+    """Count what a request took. Writes no entry."""
+
+    free: ClassVar[bool] = True
+
+    def drafts(self, state: State, log: Log) -> Sequence[Draft]:
+        return ()
 
 
 class Repair(_Call, frozen=True, kw_only=True):

@@ -128,6 +128,7 @@ class Entries(Iterator[Entry]):
         limit: int | None,
         reverse: bool,
     ) -> None:
+        self._log = log
         self._rows = log.rows(first, last, reverse=reverse)
         self._session = session
         self._next = last if reverse else first
@@ -151,6 +152,7 @@ class Entries(Iterator[Entry]):
             if row is None or row.seq != self._next:
                 self._ahead, lost = row, self._next
                 self._next += self._step
+                self._log.row(lost)  # raises what is the matter: the entry is damaged, or the session was deleted
                 raise Damaged(self._session, lost, "the entry is missing")
             self._next += self._step
             if self._kinds is None or row.kind in self._kinds:

@@ -2,15 +2,13 @@
 
 Providers count differently: for some the cached part is within the input, for others beside it, and reasoning may or
 may not be within the output. Here `input`, `cache_read` and `cache_write` never overlap, so that together they are the
-whole prompt; `output` is all that the model wrote, and `reasoning` is a part of it.
-
-Money is counted in whole billionths, so that sums are exact in any order, and come out the same when computed anew."""
+whole prompt; `output` is all that the model wrote, and `reasoning` is a part of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from math import isfinite
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -20,7 +18,8 @@ TOKENS_MAX = 10**12  # of one request: sums of millions of them stay exact in 64
 COST_MAX = 10**7  # likewise, in whatever currency
 
 COUNTS = ("input", "output", "cache_read", "cache_write", "reasoning")
-OURS = frozenset({*COUNTS, "cost", "requests", "model", "request_id"})
+NAMED = ("model", "request_id")  # may stand beside the counts, whoever made them
+OURS = frozenset({*COUNTS, *NAMED, "cost", "requests"})
 
 
 class Usage(Struct, frozen=True):
@@ -45,6 +44,11 @@ class Usage(Struct, frozen=True):
     def total(self) -> int:
         """All tokens that the model read and wrote."""
         return self.prompt + self.output
+
+
+NOTHING = Usage(cost=0.0, requests=0)
+
+UsageLike: TypeAlias = Usage | Mapping[str, Any]
 
 
 def usage_of(value: Any) -> Usage:
@@ -75,36 +79,33 @@ def _ours(value: Mapping[str, Any]) -> Usage | None:
 
 
 def _openai(value: Mapping[str, Any]) -> Usage | None:
-    """Chat Completions and all that speak it: cached tokens are within the prompt, reasoning within the completion."""
-    if "prompt_tokens" not in value and "completion_tokens" not in value:
-        return None
-    prompt, completion = _within(value, "prompt_tokens_details"), _within(value, "completion_tokens_details")
-    read = _count(prompt, "cached_tokens") or _count(value, "prompt_cache_hit_tokens", "cached_tokens")
-    written = _count(prompt, "cache_write_tokens", "cache_creation_tokens")
-    return Usage(
-        input=_rest(_count(value, "prompt_tokens"), read + written),
-        output=_count(value, "completion_tokens"),
-        cache_read=read,
-        cache_write=written,
-        reasoning=_count(completion, "reasoning_tokens"),
-        cost=_cost(value),
-    )
+    """Chat Completions, and all that speak it."""
+    told = "prompt_tokens" in value or "completion_tokens" in value
+    return _cached_within(value, "prompt_tokens", "completion_tokens") if told else None
 
 
 def _responses(value: Mapping[str, Any]) -> Usage | None:
-    """OpenAI Responses: cached tokens are within the input. It is told from Anthropic's by its details."""
-    if "input_tokens_details" not in value and "output_tokens_details" not in value:
-        return None
-    given, made = _within(value, "input_tokens_details"), _within(value, "output_tokens_details")
-    read, written = _count(given, "cached_tokens"), _count(given, "cache_write_tokens")
+    """OpenAI Responses. It is told from Anthropic's by its details, which say what is cached."""
+    told = "input_tokens_details" in value or "output_tokens_details" in value
+    return _cached_within(value, "input_tokens", "output_tokens") if told and not _CACHED & value.keys() else None
+
+
+def _cached_within(value: Mapping[str, Any], prompt: str, answer: str) -> Usage:
+    """Cached tokens are within the prompt, reasoning is within the answer."""
+    given, made = _within(value, f"{prompt}_details"), _within(value, f"{answer}_details")
+    read = _count(given, "cached_tokens") or _count(value, "prompt_cache_hit_tokens", "cached_tokens")
+    written = _count(given, "cache_write_tokens", "cache_creation_tokens")
     return Usage(
-        input=_rest(_count(value, "input_tokens"), read + written),
-        output=_count(value, "output_tokens"),
+        input=_rest(_count(value, prompt), read + written),
+        output=_count(value, answer),
         cache_read=read,
         cache_write=written,
         reasoning=_count(made, "reasoning_tokens"),
         cost=_cost(value),
     )
+
+
+_CACHED = {"cache_read_input_tokens", "cache_creation_input_tokens"}
 
 
 def _anthropic(value: Mapping[str, Any]) -> Usage | None:
@@ -116,6 +117,7 @@ def _anthropic(value: Mapping[str, Any]) -> Usage | None:
         output=_count(value, "output_tokens"),
         cache_read=_count(value, "cache_read_input_tokens"),
         cache_write=_count(value, "cache_creation_input_tokens"),
+        reasoning=_count(_within(value, "output_tokens_details"), "thinking_tokens", "reasoning_tokens"),
         cost=_cost(value),
     )
 

@@ -12,19 +12,30 @@ from typing import Any
 
 import apsw
 
-from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
-from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions
+from threadline.backends.backend import (
+    Birth,
+    NewSession,
+    Problem,
+    Query,
+    Record,
+    Ref,
+    SpentQuery,
+    Target,
+    Written,
+)
+from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions, trees, usage
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
-from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
+from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
-from threadline.core.about import Change
+from threadline.core.about import About, Change
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
@@ -45,10 +56,11 @@ class SqliteBackend:
         self._flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
-        self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
-        self._bell = Bell(self._reading, alone=self._memory)
         self._lock: FileLock | None = None
+        self._bell = Bell(self._reading, alone=self._memory)
         self._claim = Claim(None if self._memory else os.path.realpath(path))
+        # Last of what a forked child renews: from here on a fork in another thread may find this store.
+        self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._writers = Writers(None, self._commit)
         try:
             with our_errors():
@@ -64,7 +76,8 @@ class SqliteBackend:
 
     def _prepare(self) -> None:
         if not self._memory:
-            files.look(self._path, must_exist=self._read_only)
+            with no_fork():
+                files.look(self._path, must_exist=self._read_only)
         if self._read_only:
             with self._reading() as connection:
                 files.check(connection, self._path)
@@ -136,6 +149,21 @@ class SqliteBackend:
     def fork(self, ref: Ref, at: int | None, new: NewSession) -> Ref:
         fork: Ref = self._submit(transactions.fork, ref, at, new)
         return fork
+
+    def spawn(self, parent: Ref, new: NewSession, birth: Birth) -> Ref:
+        child: Ref = self._submit(trees.spawn, parent, new, birth)
+        return child
+
+    def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
+        count: int = self._submit(trees.delete, ref, cascade, expect)
+        return count
+
+    def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
+        if at is None:
+            with self._reading() as connection:
+                return [ref.id for ref in trees.idle_roots(connection, namespace, before)]
+        pruned: list[str] = self._submit(trees.prune, namespace, before, at)
+        return pruned
 
     def take_lease(self, ref: Ref, holder: str, ttl_us: int) -> Hold:
         hold: Hold = self._submit(leases.take, ref, holder, ttl_us)
@@ -224,7 +252,7 @@ class SqliteBackend:
             return connection
         except apsw.Error as error:
             # It may be on disk all the same, so nothing that this connection remembers counts any more.
-            job.fail(caused(_uncertain(answer), error))
+            job.fail(caused(_uncertain(answer, job.arguments), error))
             return self._renewed(connection)
         job.answer, job.done = answer, True
         return connection
@@ -276,7 +304,36 @@ class SqliteBackend:
 
     def forks(self, ref: Ref) -> list[Ref]:
         with self._reading() as connection:
+            transactions.head_of(connection, ref)
             return [sessions.ref_of(connection, *found) for found in many(connection, "forks", (ref.number,))]
+
+    def parent(self, ref: Ref) -> Ref | None:
+        with self._reading() as connection:
+            transactions.head_of(connection, ref)  # raises NotFound
+            return trees.parent(connection, ref)
+
+    def children(self, ref: Ref) -> list[Ref]:
+        with self._reading() as connection:
+            transactions.head_of(connection, ref)
+            return trees.children(connection, ref)
+
+    def below(self, ref: Ref) -> list[Record]:
+        with self._reading() as connection:
+            return trees.below(connection, ref)
+
+    def spent(self, ref: Ref, below: bool) -> list[Sum]:
+        with self._reading() as connection:
+            transactions.head_of(connection, ref)  # raises NotFound
+            return usage.spent(connection, ref, below)
+
+    def spent_by(self, query: SpentQuery) -> list[Sum]:
+        with self._reading() as connection:
+            return usage.spent_by(connection, query)
+
+    def charges(self, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
+        with self._reading() as connection:
+            transactions.head_of(connection, ref)
+            return usage.charges(connection, ref, after, limit)
 
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
@@ -285,12 +342,16 @@ class SqliteBackend:
                 raise Damaged(ref.id, None, "its head row is not what it was")
             return State._make(found)
 
+    def about(self, ref: Ref) -> About:
+        with self._reading() as connection:
+            return transactions.about_now(connection, ref)
+
     def record(self, ref: Ref) -> Record:
         with self._reading() as connection:
             found = one(connection, "record", (ref.number,))
             if found is None:
                 raise NotFound("session", ref.id)
-            return sessions.record_of(found)
+            return sessions.records_of(connection, [found])[0]
 
     def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
         with self._reading() as connection:
@@ -303,10 +364,12 @@ class SqliteBackend:
 
     def inbox(self, ref: Ref) -> list[Letter]:
         with self._reading() as connection:
+            transactions.head_of(connection, ref)  # raises NotFound
             return inbox.inbox(connection, ref)
 
     def streams(self, ref: Ref) -> list[Stream]:
         with self._reading() as connection, _snapshot(connection):
+            transactions.head_of(connection, ref)
             return streams.streams(connection, self._claim, ref)
 
     def log(self, ref: Ref) -> SqliteLog:
@@ -382,12 +445,13 @@ def _ours(error: BaseException) -> BaseException:
     return error
 
 
-def _uncertain(answer: Any) -> Uncertain:
-    """COMMIT reported an error after an operation that would have given this answer."""
+def _uncertain(answer: Any, arguments: tuple[Any, ...]) -> Uncertain:
+    """COMMIT reported an error after an operation with these arguments, which would have given this answer."""
     if isinstance(answer, Written):
         seqs = [entry.seq for entries in answer.entries for entry in entries]
         return Uncertain(answer.ref.id, min(seqs, default=1) - 1)
-    return Uncertain(answer.id if isinstance(answer, Ref) else None, 0)
+    named = [ref.id for ref in (answer, *arguments) if isinstance(ref, Ref)]
+    return Uncertain(named[0] if named else None, 0)
 
 
 def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:

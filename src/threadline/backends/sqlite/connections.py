@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -142,6 +143,13 @@ class Pool:
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 _forking: list[Pool] = []
 _fork_turn = threading.Lock()
+
+
+@contextmanager
+def no_fork() -> Iterator[None]:
+    """For whoever uses SQLite without a pool: its locks are the whole process's, and a child must not inherit them."""
+    with _fork_turn:
+        yield
 
 
 def _before_fork() -> None:

@@ -50,6 +50,7 @@ def _known(connection: apsw.Connection, ref: Ref, letter: Letter) -> Letter | No
 
 
 def inbox(connection: apsw.Connection, ref: Ref) -> list[Letter]:
+    transactions.head_of(connection, ref)  # raises NotFound if it is gone
     return [_checked(ref, row) for row in many(connection, "queued", (ref.number,))]
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from threadline.backends.backend import Ref
 from threadline.backends.blobs import MARK, decompress, packed, unpack
 from threadline.core.entries import Row, row_of
-from threadline.errors import Damaged
+from threadline.errors import Damaged, NotFound
 
 PAGE = 256  # rows read at once: enough to be quick, few enough that no reader holds up a checkpoint
 
@@ -27,6 +27,8 @@ class SqliteLog:
         for log, first, last in reversed(self._ref.lineage):
             if first <= seq <= last and (found := self._select("row", (log, seq))):
                 return self._whole(row_of(found[0]))
+        if not self._select("head", (self._ref.number,)):  # deleted while it was read
+            raise NotFound("session", self._ref.id)
         raise Damaged(self._ref.id, seq, "the entry is missing")
 
     def rows(

@@ -12,10 +12,12 @@ import apsw
 from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
 from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, SQL, many, one
+from threadline.backends.sqlite.usage import spent_by_each
 from threadline.core import codec, holds
 from threadline.core.about import decode
 from threadline.core.entries import MISTYPED, stored, text, text_or_none
 from threadline.core.fold import state_of
+from threadline.core.spending import Sum
 from threadline.errors import Damaged
 
 FEW = 1_000  # up to so many sessions of a folder, agent or tag are sorted rather than walked to
@@ -33,13 +35,22 @@ def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key
     return Ref(number, text(id), text_or_none(key), tuple(Piece(*piece) for piece in pieces), tree)
 
 
-def record_of(found: tuple[Any, ...]) -> Record:
+def record_of(found: tuple[Any, ...], spent: tuple[Sum, ...] = ()) -> Record:
     number, id, key, about, status, created_at, updated_at, queued, lease = found[:9]
     if not NUMBERS_AND_BYTES.issuperset(map(type, (*found[5:8], *found[9:]))):
         raise Damaged(text(id), None, "its head row is not what it was")
-    named, state, holder = text_or_none(key), state_of(found[9:]), None if lease is None else _holder(lease)
     return Record(
-        number, text(id), named, decode(about), STATUSES[status], state, created_at, updated_at, queued, holder
+        number,
+        text(id),
+        text_or_none(key),
+        decode(about),
+        STATUSES[status],
+        state_of(found[9:]),
+        created_at,
+        updated_at,
+        queued,
+        None if lease is None else _holder(lease),
+        spent,
     )
 
 
@@ -51,18 +62,35 @@ def _holder(lease: bytes) -> str | None:
     return None
 
 
+def records_of(connection: apsw.Connection, found: list[tuple[Any, ...]]) -> list[Record]:
+    spent = spent_by_each(connection, (row[0] for row in found)) if found else {}
+    return [record_of(row, spent.get(row[0], ())) for row in found]
+
+
 def records(connection: apsw.Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
-    values = _bindings(query)
-    name = f"list_by_{query.order}"
-    if (few := _few(connection, query, values)) is not None:
-        name, values["numbers"] = "list_few", codec.encode(few).decode()
-    asked = frozenset(name for name, value in values.items() if value is not None)
-    found = connection.execute(listing(name, asked), values).fetchall()
-    records = [record_of(row) for row in found[: query.limit]]
+    found = _page(connection, query, _bindings(query))
+    records = records_of(connection, found[: query.limit])
     if len(found) <= query.limit:
         return records, None
     last = records[-1]
     return records, (last.created_at if query.order == "created" else last.updated_at, last.number)
+
+
+def _page(connection: apsw.Connection, query: Query, values: dict[str, Any]) -> list[Any]:
+    """The rows of a page and one more. Roots and children stand apart in the index: where both are asked for, each
+    has its page, and the two are merged."""
+    if (few := _few(connection, query, values)) is not None:
+        return _listed(connection, "list_few", values | {"numbers": codec.encode(few).decode()})
+    name, time = f"list_by_{query.order}", 5 if query.order == "created" else 6
+    if values["child"] is not None:
+        return _listed(connection, name, values)
+    both = [row for child in (0, 1) for row in _listed(connection, name, values | {"child": child})]
+    return sorted(both, key=lambda row: (row[time], row[0]), reverse=True)
+
+
+def _listed(connection: apsw.Connection, name: str, values: dict[str, Any]) -> list[Any]:
+    asked = frozenset(name for name, value in values.items() if value is not None)
+    return connection.execute(listing(name, asked), values).fetchall()
 
 
 @cache
@@ -84,6 +112,8 @@ def _bindings(query: Query) -> dict[str, Any]:
         "cwd": None if query.cwd is None else stored(query.cwd),
         "agent": None if query.agent is None else stored(query.agent),
         "tag": None if query.tag is None else stored(query.tag),
+        "parent": None if query.parent is None else query.parent.number,
+        "child": 1 if query.parent is not None else 0 if query.root else None,
         "prefix": prefix,
         "prefix_end": None if prefix is None else prefix + b"\xff" * 8,  # no UTF-8 sorts after that
         "order": query.order,
@@ -97,7 +127,7 @@ def _bindings(query: Query) -> dict[str, Any]:
 def _few(connection: apsw.Connection, query: Query, values: dict[str, Any]) -> list[int] | None:
     """The sessions of a folder, agent, tag or key prefix, where they are few enough to sort: a walk in the order of
     change might pass a hundred thousand others on its way to them."""
-    for name in ("prefix", "tag", "cwd", "agent"):
+    for name in ("parent", "prefix", "tag", "cwd", "agent"):
         if values[name] is not None:
             found = many(connection, f"few_by_{name}", values)
             if len(found) <= FEW:

@@ -53,6 +53,7 @@ def let_go(connection: apsw.Connection, claim: Claim, chunk: Chunk) -> None:
 
 def streams(connection: apsw.Connection, claim: Claim, ref: Ref) -> list[Stream]:
     """The streams of a session, the oldest first."""
+    transactions.head_of(connection, ref)  # raises NotFound if it is gone
     return [_stream(connection, claim, ref, row) for row in many(connection, "drafts", (ref.number,))]
 
 

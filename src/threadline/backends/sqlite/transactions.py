@@ -16,6 +16,7 @@ from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find
+from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
 from threadline.core.about import About, Change, changed, inherited, opening_words
 from threadline.core.about import decode as about_of
@@ -59,8 +60,8 @@ class _Writing(SqliteLog):
         self._expect = expect
         self._lease = lease
         found = head_of(connection, ref)
-        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held = found[:6]
-        self._state = self._before = state_of(found[6:])
+        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held = found[:FOLD]
+        self._state = self._before = state_of(found[FOLD:])
         self._at = 0
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
@@ -72,7 +73,7 @@ class _Writing(SqliteLog):
             return [row.entry(self._ref.id) for row in self.rows(known[0], known[-1])]
         if self._status:
             raise NotActive(self._ref.id, STATUSES[self._status])
-        if self._held is not None or self._lease is not None:
+        if (self._held is not None or self._lease is not None) and not op.free:
             holds.check(holds.decode(self._held), self._lease, now_us(), self._ref.id)
         if self._expect is not None and self._before.head != self._expect:
             raise Stale(self._expect, self._before.head)
@@ -85,6 +86,8 @@ class _Writing(SqliteLog):
         if op.key is not None and drafts:
             key_row = (self._own, op.key, first, len(drafts), op.identity)
             run(self._connection, "insert_key", (*key_row, seal(*key_row)))
+        if op.spent is not None:
+            charge(self._connection, self._ref, self._namespace, op.spent)
         if op.at > self._at:
             self._at = op.at
         return [draft.entry(self._ref.id, seq) for seq, draft in enumerate(drafts, first)]
@@ -122,9 +125,9 @@ class _Writing(SqliteLog):
         by = OPENED_BY.get(draft.voice, 0)
         if by <= self._opened or draft.message is None or not (words := opening_words(draft.message)):
             return
-        about = _about(self._connection, self._ref)
+        about = about_now(self._connection, self._ref)
         opening = {"preview": words, "preview_seq": self._state.head, "preview_role": draft.message.role}
-        _set_about(self._connection, self._ref, msgspec.structs.replace(about, **opening))
+        set_about(self._connection, self._ref, msgspec.structs.replace(about, **opening))
         self._opened = by
 
     def move_head(self) -> None:
@@ -156,13 +159,14 @@ def _find_or_create(connection: apsw.Connection, new: NewSession | None) -> Ref:
     return found or create(connection, new)
 
 
-def create(connection: apsw.Connection, new: NewSession) -> Ref:
+def create(connection: apsw.Connection, new: NewSession, parent: Ref | None = None) -> Ref:
     run(connection, "insert_log", (new.salt,))
     log_number = connection.last_insert_rowid()
-    number = _insert_session(connection, new, tree=new.salt, origin=None)
+    tree = new.salt if parent is None else parent.tree
+    number = _insert_session(connection, new, tree=tree, parent=None if parent is None else parent.number)
     lineage = (Piece(log_number, 1, ENDLESS),)
     _insert_head(connection, number, new, lineage, (log_number, 0, 0, new.at, *start(new.salt)))
-    return Ref(number, new.id, new.key, lineage, new.salt)
+    return Ref(number, new.id, new.key, lineage, tree)
 
 
 def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
@@ -173,7 +177,7 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
     log = SqliteLog(origin, partial(many, connection))
     salt = one(connection, "salt", (origin.lineage[0].log,))[0]
     state = state_at(log, at, salt)
-    about = inherited(_about(connection, origin), new.about, origin.id, at)
+    about = inherited(about_now(connection, origin), new.about, origin.id, at)
     new = msgspec.structs.replace(new, about=about)
     run(connection, "insert_log", (salt,))
     log_number = connection.last_insert_rowid()
@@ -185,7 +189,9 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
     return Ref(number, new.id, new.key, lineage, origin.tree)
 
 
-def _insert_session(connection: apsw.Connection, new: NewSession, *, tree: bytes, origin: int | None) -> int:
+def _insert_session(
+    connection: apsw.Connection, new: NewSession, *, tree: bytes, origin: int | None = None, parent: int | None = None
+) -> int:
     about = new.about
     row = (
         tree,
@@ -196,6 +202,8 @@ def _insert_session(connection: apsw.Connection, new: NewSession, *, tree: bytes
         None if about.cwd is None else stored(about.cwd),
         None if about.agent is None else stored(about.agent),
         origin,
+        parent,
+        None if about.call_id is None else stored(about.call_id),
         codec.encode(about),
     )
     try:
@@ -218,7 +226,7 @@ def _insert_head(
         run(connection, "insert_share", (*share, seal(*share)))
     namespace = stored(new.namespace)
     mark = head_seal(number, namespace, *row[:4])
-    run(connection, "insert_head", (number, namespace, *row, mark))
+    run(connection, "insert_head", (number, namespace, new.about.parent is not None, *row, mark))
 
 
 def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
@@ -227,17 +235,17 @@ def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
         status = STATUSES.index(change.status)
     elif status:
         raise NotActive(ref.id, STATUSES[status])
-    about = _about(connection, ref)
+    about = about_now(connection, ref)
     new = changed(about, change)
     if new != about:
-        _set_about(connection, ref, new)
+        set_about(connection, ref, new)
     updated_at = max(change.at, updated_at + 1)
     mark = head_seal(ref.number, namespace, log_number, status, opened, updated_at)
     run(connection, "set_status", (status, updated_at, mark, ref.number))
 
 
-def _about(connection: apsw.Connection, ref: Ref) -> About:
-    return about_of(_session_row(connection, ref)[6])
+def about_now(connection: apsw.Connection, ref: Ref) -> About:
+    return about_of(_session_row(connection, ref)[-1])
 
 
 def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
@@ -247,13 +255,14 @@ def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
     return found
 
 
-def _set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
-    tree, namespace, id, key, created_at, origin, before = _session_row(connection, ref)
-    cwd = None if about.cwd is None else stored(about.cwd)
-    agent = None if about.agent is None else stored(about.agent)
+def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
+    """Say something else of a session; it loses its parent where `about` names none."""
+    tree, namespace, id, key, created_at, origin, parent, before = _session_row(connection, ref)
+    cwd, agent, call_id = (None if v is None else stored(v) for v in (about.cwd, about.agent, about.call_id))
+    parent = None if about.parent is None else parent
     body = codec.encode(about)
-    mark = seal(tree, namespace, id, key, created_at, cwd, agent, origin, body)
-    run(connection, "set_about", (cwd, agent, body, mark, ref.number))
+    mark = seal(tree, namespace, id, key, created_at, cwd, agent, origin, parent, call_id, body)
+    run(connection, "set_about", (cwd, agent, parent, call_id, body, mark, ref.number))
     old, new = set(about_of(before).tags), set(about.tags)
     for tag in old - new:
         run(connection, "delete_tag", (namespace, stored(tag), ref.number))

@@ -27,13 +27,16 @@ UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError, Attr
 
 
 def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
-    counts = {"sessions": 0, "entries": 0, "keys": 0}
+    counts = {"sessions": 0, "entries": 0, "keys": 0, "requests": 0}
     checks: tuple[Callable[[], Iterator[Problem]], ...] = (
         partial(_file, connection),
         partial(_schema, connection),
         partial(_sessions, connection, counts),
+        partial(_ownerless, connection, counts),
         partial(_keys, connection, counts),
         partial(_blobs, connection),
+        partial(_families, connection),
+        partial(_requests, connection, counts),
         partial(_strays, connection),
         *(partial(check, connection) for check in verify_life.ALL),
     )
@@ -62,13 +65,27 @@ def _schema(connection: apsw.Connection) -> Iterator[Problem]:
 
 def _sessions(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
     for (number,) in many(connection, "verify_numbers"):
+        problems = list(_all_of(connection, number, counts))
+        if problems and _gone(connection, number):  # deleted while it was looked at
+            continue
         counts["sessions"] += 1
-        name = f"#{number}"
-        try:
-            name, tree = yield from _session(connection, number)
-            yield from _log(connection, number, name, tree, counts)
-        except UNREADABLE as error:
-            yield Problem(name, None, f"cannot be read: {error}")
+        yield from problems
+
+
+def _all_of(connection: apsw.Connection, number: int, counts: dict[str, int]) -> Iterator[Problem]:
+    name = f"#{number}"
+    try:
+        name, tree = yield from _session(connection, number)
+        yield from _log(connection, number, name, tree, counts)
+    except UNREADABLE as error:
+        yield Problem(name, None, f"cannot be read: {error}")
+
+
+def _gone(connection: apsw.Connection, number: int) -> bool:
+    try:
+        return all(one(connection, name, (number,)) is None for name in ("verify_session", "verify_head"))
+    except UNREADABLE:
+        return False
 
 
 def _session(connection: apsw.Connection, number: int) -> Generator[Problem, None, tuple[str, bytes]]:
@@ -78,7 +95,7 @@ def _session(connection: apsw.Connection, number: int) -> Generator[Problem, Non
         yield Problem(f"#{number}", None, "the session row is missing")
         return f"#{number}", b""
     *columns, mark = row
-    namespace, name, about = columns[1], text(columns[2]), decode(columns[8])
+    namespace, name, about = columns[1], text(columns[2]), decode(columns[-1])
     if seal(*columns) != mark:
         yield Problem(name, None, "the session row does not match its seal")
     if {(namespace, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (number,))):
@@ -128,13 +145,41 @@ def _lineage(
     return tuple(Piece(log, first, last) for _, first, last, log, _ in shares)
 
 
+def _ownerless(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+    """Logs that outlived their session, through the eyes of one that reads as far as anybody does."""
+    for log, number, first, last in many(connection, "verify_ownerless"):
+        problems = list(_shared(connection, counts, number, Piece(log, first, last)))
+        if problems and not _gone(connection, number):
+            yield from problems
+
+
+def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, piece: Piece) -> Iterator[Problem]:
+    """A piece of a session that lies in a log which has no owner any more."""
+    log, first, last = piece
+    name = f"#{number}"
+    try:
+        name = text(one(connection, "verify_session", (number,))[2])
+        lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
+        shared = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
+        (salt,) = one(connection, "salt", (lineage[0].log,))
+        audit = Audit(shared, state_at(shared, first - 1, salt), last)
+        for seq, what in audit:
+            yield Problem(name, seq, what)
+        counts["entries"] += audit.entries
+        (outside,) = one(connection, "verify_outside", (log, last, first - 1))
+        if outside:
+            yield Problem(name, None, f"{outside} entries lie in a log where nobody reads them")
+    except UNREADABLE as error:
+        yield Problem(name, None, f"cannot be read: {error}")
+
+
 def _keys(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
     """Every idempotency key against its seal and the entries it names, and the other way round."""
-    for *columns, mark, id, found in connection.execute(SQL["verify_keys"]):
+    for *columns, mark, id, reach, found in connection.execute(SQL["verify_keys"]):
         counts["keys"] += 1
         if seal(*columns) != mark:
             yield Problem(text_or_none(id), columns[2], "the row of an idempotency key does not match its seal")
-        elif found != columns[3]:
+        elif found != min(columns[3], (reach or 0) - columns[2] + 1):  # a log that was cut may end within a call
             yield Problem(text_or_none(id), columns[2], "an idempotency key names entries that do not carry it")
     for seq, id in many(connection, "verify_keyless"):
         yield Problem(text_or_none(id), seq, "the row of its idempotency key is missing")
@@ -161,8 +206,42 @@ def _session_of(connection: apsw.Connection, log: int | None) -> str | None:
     return None if found is None else text(found[0])
 
 
+def _families(connection: apsw.Connection) -> Iterator[Problem]:
+    """Every child beside its parent: what is said of it, and what listings and lookups find it by."""
+    for id, said, call_id, parent_id, parent_said, akin, child in many(connection, "verify_children"):
+        about, parent = decode(said), None if parent_said is None else decode(parent_said)
+        if parent is None or not akin:
+            yield Problem(text(id), None, "its parent is not there")
+        elif (about.parent, about.depth) != (text(parent_id), parent.depth + 1) or child != 1:
+            yield Problem(text(id), None, "it is not what its parent's child must be")
+        elif (None if about.call_id is None else stored(about.call_id)) != call_id:
+            yield Problem(text(id), None, "the call that it answers is not the one it is found by")
+    for (id,) in many(connection, "verify_roots"):
+        yield Problem(text(id), None, "listings take it for a child, and it has no parent")
+
+
+def _requests(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+    """Every request against its seal, and all sums against the requests."""
+    for *columns, mark, id, akin in connection.execute(SQL["verify_requests"]):
+        counts["requests"] += 1
+        if seal(*columns) != mark:
+            yield Problem(text_or_none(id), None, "the row of a request does not match its seal")
+        elif not akin:
+            yield Problem(text_or_none(id), None, "a request is charged to a session outside of its tree")
+    for number, _ in many(connection, "verify_spent"):
+        row = one(connection, "verify_session", (number,))
+        yield Problem(None if row is None else text(row[2]), None, "the sums of its requests are not what they must be")
+
+
 def _strays(connection: apsw.Connection) -> Iterator[Problem]:
-    kinds = ("entries of no log", "logs of no session", "shares of no session", "tags of no session")
+    kinds = (
+        "entries of no log",
+        "logs of no session",
+        "shares of no session",
+        "tags of no session",
+        "sums of no session",
+        "keys of no log",
+    )
     for count, kind in zip(one(connection, "verify_strays"), kinds, strict=True):
         if count:
             yield Problem(None, None, f"{count} {kind}")

@@ -17,6 +17,7 @@ from threadline.testing.contract.blobs import BlobsContract
 from threadline.testing.contract.calls import CallsContract
 from threadline.testing.contract.compaction import CompactionContract
 from threadline.testing.contract.contexts import ContextContract
+from threadline.testing.contract.deletion import DeletionContract, PruneContract
 from threadline.testing.contract.drafts import DraftContract, DurableDraftContract
 from threadline.testing.contract.durable import DurableContract as DurableLogContract
 from threadline.testing.contract.errors import ErrorsContract
@@ -30,6 +31,8 @@ from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.sessions import SessionsContract
 from threadline.testing.contract.state import DurableStateContract, StateContract
+from threadline.testing.contract.subagents import SubagentsContract
+from threadline.testing.contract.usage import UsageContract
 from threadline.testing.contract.view import ViewContract
 from threadline.testing.contract.workshop import Contract, OpenStore
 
@@ -52,6 +55,10 @@ class StoreContract(
     DraftContract,
     FollowContract,
     ErrorsContract,
+    SubagentsContract,
+    UsageContract,
+    DeletionContract,
+    PruneContract,
 ):
     """All that holds while a store is open."""
 
@@ -72,6 +79,7 @@ __all__ = [
     "CompactionContract",
     "ContextContract",
     "Contract",
+    "DeletionContract",
     "DraftContract",
     "DurableContract",
     "DurableDraftContract",
@@ -89,8 +97,11 @@ __all__ = [
     "LogContract",
     "OpenStore",
     "OpeningContract",
+    "PruneContract",
     "SessionsContract",
     "StateContract",
     "StoreContract",
+    "SubagentsContract",
+    "UsageContract",
     "ViewContract",
 ]

@@ -151,6 +151,12 @@ READS: dict[str, Callable[[Session], object]] = {
     "goal": lambda s: s.goal,
     "drafts": lambda s: s.drafts,
     "queued": lambda s: s.queued(),
+    "parent": lambda s: s.parent,
+    "children": lambda s: s.children(),
+    "tree": lambda s: s.tree(),
+    "usage": lambda s: s.usage(),
+    "usage_of_all": lambda s: s.usage(children=True),
+    "requests": lambda s: s.requests(),
 }
 
 STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
@@ -170,6 +176,11 @@ STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
     "verify": lambda store, s: store.verify(),
     "stats": lambda store, s: store.stats(),
     "fork": lambda store, s: s.fork(),
+    "spawn": lambda store, s: s.spawn(),
+    "record_usage": lambda store, s: s.record_usage(input=1),
+    "usage": lambda store, s: store.usage(),
+    "delete": lambda store, s: store.delete(s),
+    "prune": lambda store, s: store.prune(older_than=A_SECOND),
 }
 
 

@@ -83,13 +83,13 @@ INSERT INTO log (salt) VALUES (?)
 SELECT salt FROM log WHERE log = ?
 
 -- insert_session: what is said of a new session
-INSERT INTO session (tree, namespace, id, key, created_at, cwd, agent, origin, about, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+INSERT INTO session (tree, namespace, id, key, created_at, cwd, agent, origin, parent, call_id, about, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- insert_head: its hot half
-INSERT INTO head (session, namespace, log, status, opened, updated_at,
+INSERT INTO head (session, namespace, child, log, status, opened, updated_at,
                   head, chain, view, shown, total, open, asked, pending, messages, tokens, seal)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 
 -- insert_share: a stretch of a log that a session reads
 INSERT INTO share (session, first, last, log, seal) VALUES (?, ?, ?, ?, ?)
@@ -113,10 +113,10 @@ AND    +namespace = ?1 AND +key = ?2
 SELECT session, tree, id, key FROM session WHERE origin = ? ORDER BY session
 
 -- about: what is said of a session
-SELECT tree, namespace, id, key, created_at, origin, about FROM session WHERE session = ?
+SELECT tree, namespace, id, key, created_at, origin, parent, about FROM session WHERE session = ?
 
 -- set_about: what is said of a session, anew
-UPDATE session SET cwd = ?, agent = ?, about = ?, seal = ? WHERE session = ?
+UPDATE session SET cwd = ?, agent = ?, parent = ?, call_id = ?, about = ?, seal = ? WHERE session = ?
 
 -- insert_tag: found by listings
 INSERT INTO tag (namespace, tag, session) VALUES (?, ?, ?)
@@ -183,6 +183,204 @@ SELECT draft, number, text, seal FROM chunk WHERE draft = ? ORDER BY number
 -- delete_chunks: the text of a draft that ended
 DELETE FROM chunk WHERE draft = ?
 
+-- child_by_call: the session that a tool call spawned
+SELECT session, tree, id, key
+FROM   session
+WHERE  session = (SELECT session FROM session WHERE parent = ?1 AND call_id = ?2)
+AND    +parent = ?1 AND +call_id = ?2
+
+-- parent: the session that spawned one
+SELECT p.session, p.tree, p.id, p.key
+FROM   session c
+JOIN   session p ON p.session = c.parent
+WHERE  c.session = ?
+
+-- children: the sessions that one spawned, oldest first. None of them shares a log at its beginning
+SELECT s.session, s.tree, s.id, s.key, h.log
+FROM   session s
+JOIN   head h ON h.session = s.session
+WHERE  s.parent = ?
+ORDER BY s.session
+
+-- below: a session and all below it, parents before their children, oldest first
+WITH RECURSIVE below (session, depth) AS (
+    SELECT ?, 0
+    UNION ALL
+    SELECT c.session, below.depth + 1 FROM below JOIN session c ON c.parent = below.session
+    ORDER BY 2, 1
+)
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   below
+CROSS JOIN session s ON s.session = below.session
+CROSS JOIN head h ON h.session = s.session
+
+-- set_child: whether listings of roots leave it out
+UPDATE head SET child = ? WHERE session = ?
+
+-- idle: roots that nobody has changed for a while, nor anything below them
+SELECT s.session, s.tree, s.id, s.key
+FROM   head h
+CROSS JOIN session s ON s.session = h.session
+WHERE  h.namespace = ?1 AND h.child = 0 AND h.updated_at < ?2 AND h.status = 0
+AND    NOT EXISTS (
+    WITH RECURSIVE below (session) AS (
+        SELECT c.session FROM session c WHERE c.parent = h.session
+        UNION ALL
+        SELECT c.session FROM below JOIN session c ON c.parent = below.session
+    )
+    SELECT 1 FROM below JOIN head b ON b.session = below.session WHERE b.updated_at >= ?2
+)
+ORDER BY h.updated_at, h.session
+
+-- delete_session: what is said of it
+DELETE FROM session WHERE session = ?
+
+-- delete_head: its hot half
+DELETE FROM head WHERE session = ?
+
+-- delete_shares: its lineage
+DELETE FROM share WHERE session = ?
+
+-- reach: how far a log is read by anybody; NULL where by nobody
+SELECT max(last) FROM share WHERE log = ?
+
+-- cut_entries: those that nobody reads any more
+DELETE FROM entry WHERE log = ? AND seq > ?
+
+-- cut_keys: those of calls that nobody knows any more
+DELETE FROM key WHERE log = ? AND seq > ?
+
+-- cut_blob_uses: those of entries that are gone
+DELETE FROM blob_use WHERE log = ? AND seq > ?
+
+-- delete_unused_blobs: large parts of a tree that no entry uses any more
+DELETE FROM blob
+WHERE  tree = ?
+AND    NOT EXISTS (SELECT 1 FROM blob_use u WHERE u.tree = blob.tree AND u.name = blob.name)
+
+-- delete_inbox: messages that nobody will take
+DELETE FROM inbox WHERE session = ?
+
+-- delete_draft_chunks: the text of drafts that nobody will keep
+DELETE FROM chunk WHERE draft IN (SELECT draft FROM draft WHERE session = ?)
+
+-- delete_drafts: and the drafts
+DELETE FROM draft WHERE session = ?
+
+-- delete_log: its entries are gone
+DELETE FROM log WHERE log = ?
+
+-- find_request: a request that was recorded before, by whomever of the tree
+SELECT request, session, tree, namespace, id, at, model, agent,
+       input, output, cache_read, cache_write, reasoning, cost, given, seal
+FROM   request
+WHERE  request = (SELECT request FROM request WHERE tree = ?1 AND id = ?2)
+AND    +tree = ?1 AND +id = ?2
+
+-- insert_request: what a request took
+INSERT INTO request (tree, namespace, session, id, at, model, agent,
+                     input, output, cache_read, cache_write, reasoning, cost, given, seal)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+
+-- grow_request: a larger snapshot of it
+UPDATE request
+SET    model = ?, input = ?, output = ?, cache_read = ?, cache_write = ?, reasoning = ?, cost = ?, given = ?, seal = ?
+WHERE  request = ?
+
+-- add_spent: more, or less, of a sum
+INSERT INTO spent (session, day, model, agent, priced, namespace,
+                   requests, input, output, cache_read, cache_write, reasoning, cost)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT DO UPDATE
+SET    requests = requests + excluded.requests, input = input + excluded.input, output = output + excluded.output,
+       cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
+       reasoning = reasoning + excluded.reasoning, cost = cost + excluded.cost
+
+-- drop_spent: a sum of nothing
+DELETE FROM spent WHERE session = ? AND day = ? AND model = ? AND agent = ? AND priced = ? AND requests = 0
+
+-- inherit_requests: a parent is charged for what its deleted child took
+UPDATE request SET session = ? WHERE session = ?
+
+-- inherit_spent: and its sums grow by those of the child
+INSERT INTO spent (session, day, model, agent, priced, namespace,
+                   requests, input, output, cache_read, cache_write, reasoning, cost)
+SELECT ?, day, model, agent, priced, namespace, requests, input, output, cache_read, cache_write, reasoning, cost
+FROM   spent
+WHERE  session = ?
+ON CONFLICT DO UPDATE
+SET    requests = requests + excluded.requests, input = input + excluded.input, output = output + excluded.output,
+       cache_read = cache_read + excluded.cache_read, cache_write = cache_write + excluded.cache_write,
+       reasoning = reasoning + excluded.reasoning, cost = cost + excluded.cost
+
+-- delete_requests: of a session without a parent
+DELETE FROM request WHERE session = ?
+
+-- delete_spent: the sums of a session
+DELETE FROM spent WHERE session = ?
+
+-- requests: a page of a session's requests, oldest first
+SELECT request, tree, namespace, id, at, model, agent,
+       input, output, cache_read, cache_write, reasoning, cost, given, seal
+FROM   request
+WHERE  session = ? AND (at, request) > (?, ?)
+ORDER BY at, request
+LIMIT  ?
+
+-- spent: what a session took, by model. The cost is added up in two halves, which cannot overflow
+SELECT model, priced, sum(requests), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
+       sum(cost / 1000000000), sum(cost % 1000000000)
+FROM   spent
+WHERE  session = ?
+GROUP BY model, priced
+
+-- spent_below: the same of a session and all below it
+WITH RECURSIVE below (session) AS (
+    SELECT ?
+    UNION ALL
+    SELECT c.session FROM below JOIN session c ON c.parent = below.session
+)
+SELECT model, priced, sum(requests), sum(input), sum(output), sum(cache_read), sum(cache_write), sum(reasoning),
+       sum(cost / 1000000000), sum(cost % 1000000000)
+FROM   below
+CROSS JOIN spent ON spent.session = below.session
+GROUP BY model, priced
+
+-- spent_by_each: the same of several sessions, each by itself
+SELECT spent.session, model, priced, sum(requests), sum(input), sum(output), sum(cache_read), sum(cache_write),
+       sum(reasoning), sum(cost / 1000000000), sum(cost % 1000000000)
+FROM   json_each(?) few
+CROSS JOIN spent ON spent.session = few.value
+GROUP BY spent.session, model, priced
+
+-- spent_on_days: what a namespace took on whole days, grouped as asked for
+SELECT CASE WHEN :by_session THEN t.session END, CASE WHEN :by_day THEN t.day END, CASE WHEN :by_agent THEN t.agent END,
+       t.model, t.priced, sum(t.requests), sum(t.input), sum(t.output), sum(t.cache_read), sum(t.cache_write),
+       sum(t.reasoning), sum(t.cost / 1000000000), sum(t.cost % 1000000000)
+FROM   spent t
+WHERE  t.namespace = :namespace AND t.day >= :first AND t.day < :last
+AND    (:agent IS NULL OR t.agent = :agent)
+AND    (:cwd   IS NULL OR EXISTS (SELECT 1 FROM session s WHERE s.session = t.session AND s.cwd = :cwd))
+AND    (:tag   IS NULL OR EXISTS (SELECT 1 FROM tag
+                                  WHERE tag.namespace = :namespace AND tag.tag = :tag AND tag.session = t.session))
+GROUP BY 1, 2, 3, 4, 5
+
+-- spent_within_a_day: what it took in a part of one day, from the requests themselves
+SELECT CASE WHEN :by_session THEN t.session END, CASE WHEN :by_day THEN :day END, CASE WHEN :by_agent THEN t.agent END,
+       t.model, t.cost IS NOT NULL, count(*), sum(t.input), sum(t.output), sum(t.cache_read), sum(t.cache_write),
+       sum(t.reasoning), sum(coalesce(t.cost, 0) / 1000000000), sum(coalesce(t.cost, 0) % 1000000000)
+FROM   request t
+WHERE  t.namespace = :namespace AND t.at >= :since AND t.at < :until
+AND    (:agent IS NULL OR t.agent = :agent)
+AND    (:cwd   IS NULL OR EXISTS (SELECT 1 FROM session s WHERE s.session = t.session AND s.cwd = :cwd))
+AND    (:tag   IS NULL OR EXISTS (SELECT 1 FROM tag
+                                  WHERE tag.namespace = :namespace AND tag.tag = :tag AND tag.session = t.session))
+GROUP BY 1, 2, 3, 4, 5
+
+-- ids: the names of sessions
+SELECT s.session, s.id FROM json_each(?) few CROSS JOIN session s ON s.session = few.value
+
 -- record: a session as it is now
 SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
@@ -196,12 +394,14 @@ SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.
 FROM   head h INDEXED BY head_by_updated
 CROSS JOIN session s ON s.session = h.session
 WHERE  h.namespace = :namespace
+AND    h.child = :child
 AND    (h.updated_at, h.session) < (:at, :number)
 AND    (:status  IS NULL OR h.status = :status)
 AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = :waiting)
 AND    (:before  IS NULL OR h.updated_at < :before)
 AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
+AND    (:parent  IS NULL OR s.parent = :parent)
 AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
 AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
                                     WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
@@ -214,12 +414,14 @@ SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.
 FROM   session s INDEXED BY session_by_created
 CROSS JOIN head h ON h.session = s.session
 WHERE  s.namespace = :namespace
+AND    (s.parent IS NOT NULL) = :child
 AND    (s.created_at, s.session) < (:at, :number)
 AND    (:status  IS NULL OR h.status = :status)
 AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = :waiting)
 AND    (:before  IS NULL OR h.updated_at < :before)
 AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
+AND    (:parent  IS NULL OR s.parent = :parent)
 AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
 AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
                                     WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
@@ -234,11 +436,13 @@ CROSS JOIN session s ON s.session = few.value
 CROSS JOIN head h ON h.session = s.session
 WHERE  s.namespace = :namespace
 AND    (CASE :order WHEN 'created' THEN s.created_at ELSE h.updated_at END, s.session) < (:at, :number)
+AND    (:child   IS NULL OR h.child = :child)
 AND    (:status  IS NULL OR h.status = :status)
 AND    (:waiting IS NULL OR (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = :waiting)
 AND    (:before  IS NULL OR h.updated_at < :before)
 AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
+AND    (:parent  IS NULL OR s.parent = :parent)
 AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
 AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
                                     WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
@@ -253,6 +457,9 @@ SELECT session FROM session WHERE namespace = :namespace AND agent = :agent LIMI
 
 -- few_by_tag: the sessions of a tag, if they are few
 SELECT session FROM tag WHERE namespace = :namespace AND tag = :tag LIMIT :few
+
+-- few_by_parent: the children of a session, if they are few
+SELECT session FROM session WHERE parent = :parent LIMIT :few
 
 -- few_by_prefix: the sessions whose key begins so, if they are few
 SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few
@@ -292,7 +499,9 @@ PRAGMA integrity_check(1000)
 SELECT session FROM session UNION SELECT session FROM head ORDER BY 1
 
 -- verify_session: all that is said of a session
-SELECT tree, namespace, id, key, created_at, cwd, agent, origin, about, seal FROM session WHERE session = ?
+SELECT tree, namespace, id, key, created_at, cwd, agent, origin, parent, call_id, about, seal
+FROM   session
+WHERE  session = ?
 
 -- verify_tags: what listings find a session by
 SELECT namespace, tag FROM tag WHERE session = ?
@@ -309,8 +518,40 @@ SELECT session, first, last, log, seal FROM share WHERE session = ? ORDER BY fir
 -- verify_outside: entries that no seq of the session reaches
 SELECT count(*) FROM entry WHERE log = ? AND (seq > ? OR seq <= ?)
 
+-- verify_ownerless: logs that outlived their session, and a session that reads as far into each as anybody does
+SELECT log, session, first, max(last) FROM share WHERE log NOT IN (SELECT log FROM head) GROUP BY log
+
+-- verify_children: every child beside its parent, in one look, so that no deletion comes in between
+SELECT c.id, c.about, c.call_id, p.id, p.about, p.tree = c.tree AND p.namespace = c.namespace, h.child
+FROM   session c
+LEFT JOIN session p ON p.session = c.parent
+LEFT JOIN head h    ON h.session = c.session
+WHERE  c.parent IS NOT NULL
+
+-- verify_roots: sessions without a parent that listings take for children
+SELECT s.id FROM session s JOIN head h ON h.session = s.session WHERE s.parent IS NULL AND h.child <> 0
+
+-- verify_requests: every request, and the session that is charged
+SELECT r.tree, r.namespace, r.id, r.at, r.model, r.agent, r.input, r.output, r.cache_read, r.cache_write, r.reasoning,
+       r.cost, r.given, r.seal, s.id, s.tree = r.tree AND s.namespace = r.namespace
+FROM   request r
+LEFT JOIN session s ON s.session = r.session
+
+-- verify_spent: sums that are not those of the requests, and sums that are missing, in one look
+WITH sums AS (
+    SELECT session, (at - ((at % 86400000000) + 86400000000) % 86400000000) / 86400000000, model, agent,
+           cost IS NOT NULL, namespace, count(*), sum(input), sum(output), sum(cache_read), sum(cache_write),
+           sum(reasoning), sum(coalesce(cost, 0))
+    FROM   request
+    GROUP BY 1, 2, 3, 4, 5, 6
+)
+SELECT session, day FROM (SELECT * FROM spent EXCEPT SELECT * FROM sums)
+UNION
+SELECT * FROM (SELECT session, 0 FROM (SELECT * FROM sums EXCEPT SELECT * FROM spent))
+
 -- verify_keys: each idempotency key, its session, and how many of its entries carry it
 SELECT k.log, k.key, k.seq, k.count, k.identity, k.seal, s.id,
+       (SELECT max(last) FROM share WHERE share.log = k.log),
        (SELECT count(*) FROM entry e
         WHERE e.log = k.log AND e.seq BETWEEN k.seq AND k.seq + k.count - 1 AND e.key = k.key)
 FROM   key k
@@ -329,7 +570,9 @@ WHERE  e.key IS NOT NULL AND k.key IS NULL
 SELECT (SELECT count(*) FROM entry WHERE log     NOT IN (SELECT log     FROM share)),
        (SELECT count(*) FROM log   WHERE log     NOT IN (SELECT log     FROM share)),
        (SELECT count(*) FROM share WHERE session NOT IN (SELECT session FROM session)),
-       (SELECT count(*) FROM tag   WHERE session NOT IN (SELECT session FROM session))
+       (SELECT count(*) FROM tag   WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM spent WHERE session NOT IN (SELECT session FROM session)),
+       (SELECT count(*) FROM key   WHERE log     NOT IN (SELECT log     FROM log))
 
 -- verify_blobs: every large string
 SELECT tree, name, size, content FROM blob

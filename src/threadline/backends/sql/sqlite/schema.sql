@@ -8,19 +8,25 @@
 -- `log`, and one in `share` that says "entries 1 and up lie in that log". Appends insert into `entry` and update
 -- `head`; a call with an idempotency key also leaves a row in `key`. A fork is a new session whose `share` rows name
 -- the ancestors' logs up to the fork point and its own log after it: nothing is copied, and however deep forks go,
--- one join finds an entry. A log outlives its session while somebody shares it.
+-- one join finds an entry. A log outlives its session while somebody shares it. A sub-agent's session names its
+-- `parent`; those of one family, forks included, have the same `tree`.
+--
+-- What requests to models took is in `request`, one row each, and added up in `spent`, so that no total reads requests.
+--
+-- Numbers of sessions and logs are never given twice (AUTOINCREMENT): a handle of a deleted session finds nothing, and
+-- never somebody else's.
 --
 -- Text that callers choose (ids, keys, paths) is kept as UTF-8 bytes in BLOB columns, so that every string that
 -- Python can hold is stored, compared and returned exactly. Times are microseconds since 1970, UTC.
 -- `seal` is a short digest over the other columns of its row: a flipped bit does not pass for data.
 
 CREATE TABLE log (
-    log         INTEGER PRIMARY KEY,
+    log         INTEGER PRIMARY KEY AUTOINCREMENT,
     salt        BLOB NOT NULL            -- where the chain of a log without ancestors begins
 ) STRICT;
 
 CREATE TABLE session (
-    session     INTEGER PRIMARY KEY,
+    session     INTEGER PRIMARY KEY AUTOINCREMENT,
     tree        BLOB    NOT NULL,        -- the same for a root, its forks and its sub-agents, all the way down
     namespace   BLOB    NOT NULL,
     id          BLOB    NOT NULL,
@@ -29,16 +35,20 @@ CREATE TABLE session (
     cwd         BLOB,
     agent       BLOB,
     origin      INTEGER,                 -- the session that it was forked from
+    parent      INTEGER,                 -- the session that spawned it
+    call_id     BLOB,                    -- and the tool call that it answers there
     about       BLOB    NOT NULL,        -- title, tags, meta and so on, as JSON
     seal        BLOB    NOT NULL
 ) STRICT;
 
 CREATE UNIQUE INDEX session_by_id      ON session (namespace, id);
 CREATE UNIQUE INDEX session_by_key     ON session (namespace, key) WHERE key IS NOT NULL;
-CREATE        INDEX session_by_created ON session (namespace, created_at);
+CREATE        INDEX session_by_created ON session (namespace, (parent IS NOT NULL), created_at);
 CREATE        INDEX session_by_cwd     ON session (namespace, cwd)   WHERE cwd IS NOT NULL;
 CREATE        INDEX session_by_agent   ON session (namespace, agent) WHERE agent IS NOT NULL;
 CREATE        INDEX session_by_origin  ON session (origin)           WHERE origin IS NOT NULL;
+CREATE        INDEX session_by_parent  ON session (parent)           WHERE parent IS NOT NULL;
+CREATE UNIQUE INDEX session_by_call    ON session (parent, call_id)  WHERE call_id IS NOT NULL;
 
 CREATE TABLE tag (
     namespace   BLOB    NOT NULL,
@@ -51,6 +61,7 @@ CREATE TABLE tag (
 CREATE TABLE head (
     session     INTEGER PRIMARY KEY,
     namespace   BLOB    NOT NULL,
+    child       INTEGER NOT NULL,        -- 1 while it has a parent: listings of roots never pass by it
     log         INTEGER NOT NULL,        -- its own log, where appends go
     status      INTEGER NOT NULL,        -- 0 active, 1 archived, 2 trashed
     opened      INTEGER NOT NULL,        -- 0 until there are opening words, 1 by the assistant, 2 by the user
@@ -70,7 +81,7 @@ CREATE TABLE head (
     seal        BLOB    NOT NULL
 ) STRICT;
 
-CREATE INDEX head_by_updated ON head (namespace, updated_at);
+CREATE INDEX head_by_updated ON head (namespace, child, updated_at);
 
 -- Entries `first` to `last` of the session lie in `log`. Its own log comes last and has no end.
 CREATE TABLE share (
@@ -178,3 +189,48 @@ CREATE TABLE chunk (
     seal        BLOB    NOT NULL,
     PRIMARY KEY (draft, number)
 ) STRICT, WITHOUT ROWID;
+
+-- One request to a model. An id counts once in a tree: what a fork, a sub-agent or its parent reports again only lets
+-- the row grow. `session` is who is charged, not sealed: a deleted child's rows go over to its parent in one statement.
+CREATE TABLE request (
+    request     INTEGER PRIMARY KEY,
+    tree        BLOB    NOT NULL,
+    namespace   BLOB    NOT NULL,
+    session     INTEGER NOT NULL,
+    id          BLOB,
+    at          INTEGER NOT NULL,
+    model       BLOB    NOT NULL,        -- empty where nobody said
+    agent       BLOB    NOT NULL,        -- of the session when it was recorded; likewise
+    input       INTEGER NOT NULL,
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    reasoning   INTEGER NOT NULL,
+    cost        INTEGER,                 -- in billionths; NULL while unknown
+    given       INTEGER NOT NULL,        -- 1 if the caller said the cost, 0 if it comes from prices
+    seal        BLOB    NOT NULL
+) STRICT;
+
+CREATE UNIQUE INDEX request_by_id      ON request (tree, id) WHERE id IS NOT NULL;
+CREATE        INDEX request_by_session ON request (session, at);
+CREATE        INDEX request_by_at      ON request (namespace, at);
+
+-- The requests of a session, added up by UTC day, model, agent and whether they are priced.
+CREATE TABLE spent (
+    session     INTEGER NOT NULL,
+    day         INTEGER NOT NULL,        -- since 1970
+    model       BLOB    NOT NULL,
+    agent       BLOB    NOT NULL,
+    priced      INTEGER NOT NULL,
+    namespace   BLOB    NOT NULL,
+    requests    INTEGER NOT NULL,
+    input       INTEGER NOT NULL,
+    output      INTEGER NOT NULL,
+    cache_read  INTEGER NOT NULL,
+    cache_write INTEGER NOT NULL,
+    reasoning   INTEGER NOT NULL,
+    cost        INTEGER NOT NULL,        -- of the priced ones
+    PRIMARY KEY (session, day, model, agent, priced)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX spent_by_day ON spent (namespace, day);
