@@ -653,12 +653,12 @@ def test_counts_of_the_callers_own_are_not_corrected(store: Store) -> None:
     assert session.context().tokens == session.info.tokens
 
 
-def test_a_usage_of_unknown_shape_is_no_help_and_no_harm() -> None:
+def test_a_usage_that_tells_no_prompt_is_no_help_and_no_harm() -> None:
     with threadline.open(":memory:") as store:
         session = store.new()
         for n in range(20):
             session.append(f"question {n} " * 20)
-            session.append(Message.assistant("answer " * 20), usage={"mine": n})
+            session.append(Message.assistant("answer " * 20), usage={"output": n})
 
         assert session.context().tokens == session.info.tokens
 
