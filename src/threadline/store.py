@@ -245,12 +245,22 @@ def open(
     The default is $THREADLINE_HOME/threadline.db, else the platform's data directory. `durability="full"`: what is
     acknowledged survives power loss; "relaxed": a crash of the process, but perhaps not the last moments before a power
     cut. `clock` returns an aware datetime, `count_tokens` takes a Message."""
-    from threadline.backends.sqlite.backend import SqliteBackend
-
     if durability not in ("full", "relaxed"):
         raise InvalidArgument(f'durability is "full" or "relaxed", not {durability!r}')
-    backend = SqliteBackend(_path(url), durability=durability, read_only=read_only)
-    return Store(backend, namespace=_checked_namespace(namespace), pen=Pen(clock, count_tokens))
+    named = _checked_namespace(namespace)
+    return Store(_backend(url, durability, read_only), namespace=named, pen=Pen(clock, count_tokens))
+
+
+def _backend(url: str | os.PathLike[str] | None, durability: str, read_only: bool) -> Backend:
+    if isinstance(url, str) and url.startswith(("postgresql://", "postgres://")):
+        try:
+            from threadline.backends.postgres.backend import PostgresBackend
+        except ImportError as error:
+            raise InvalidArgument("PostgreSQL needs its driver: pip install 'threadline[postgres]'") from error
+        return PostgresBackend(url, durability=durability, read_only=read_only)
+    from threadline.backends.sqlite.backend import SqliteBackend
+
+    return SqliteBackend(_path(url), durability=durability, read_only=read_only)
 
 
 def default_path() -> str:

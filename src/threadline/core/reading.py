@@ -131,7 +131,7 @@ class Entries(Iterator[Entry]):
     @classmethod
     def none(cls) -> Entries:
         """The log of a session that is not made yet."""
-        return cls(_Nothing(), "", 1, 0, kinds=None, limit=None, reverse=False)
+        return cls(NO_LOG, "", 1, 0, kinds=None, limit=None, reverse=False)
 
     def __next__(self) -> Entry:
         while self._left is None or self._left > 0:
@@ -161,3 +161,6 @@ class _Nothing:
         self, first: int, last: int, *, shown: bool = False, reverse: bool = False, page: int = 256
     ) -> Iterator[Row]:
         return iter(())
+
+
+NO_LOG: Log = _Nothing()

@@ -12,9 +12,9 @@ from typing import Any
 import apsw
 
 from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import files, sessions, transactions
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
-from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
@@ -242,8 +242,8 @@ class SqliteBackend:
             found = one(connection, "find_key", (key, ref.number))
             return range(0) if found is None else range(found[0], found[0] + found[1])
 
-    def log(self, ref: Ref) -> SqliteLog:
-        return SqliteLog(ref, self._select)
+    def log(self, ref: Ref) -> PiecedLog:
+        return PiecedLog(ref, self._select)
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
         with self._reading() as connection:

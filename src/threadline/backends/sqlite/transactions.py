@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from threadline.backends.backend import STATUSES, NewSession, Piece, Ref, Target, Written
-from threadline.backends.sqlite.log import SqliteLog
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find
 from threadline.core import codec
@@ -41,7 +41,7 @@ def write(
     return Written(ref, entries)
 
 
-class _Writing(SqliteLog):
+class _Writing(PiecedLog):
     """One session while a transaction writes to it: its log, and the fold as it moves on."""
 
     def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None) -> None:
@@ -145,7 +145,7 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
     at = state.head if at is None else at
     if not 0 <= at <= state.head:
         raise NotFound("entry", at, f"the log ends at {state.head}")
-    log = SqliteLog(origin, partial(many, connection))
+    log = PiecedLog(origin, partial(many, connection))
     salt = one(connection, "salt", (origin.lineage[0].log,))[0]
     state = state_at(log, at, salt)
     about = inherited(_about(connection, origin), new.about, origin.id, at)

@@ -10,7 +10,7 @@ import apsw
 
 from threadline.backends import sql
 from threadline.backends.backend import Piece, Problem, Ref
-from threadline.backends.sqlite.log import SqliteLog
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -92,7 +92,7 @@ def _log(connection: apsw.Connection, number: int, name: str, counts: dict[str, 
     if head_seal(number, namespace, own, *columns[:3]) != mark:
         yield Problem(name, None, "the head row does not match its seal")
     lineage = yield from _lineage(connection, number, name, own)
-    log = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
+    log = PiecedLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
     (salt,) = one(connection, "salt", (lineage[0].log,))
     base, state = lineage[-1].first - 1, State(*columns[3:])
     audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)

@@ -1,0 +1,266 @@
+"""Sessions in a PostgreSQL database.
+
+An append is one call of one function on the server. What reshapes a view is folded in Python, under a lock on the
+session's head row. Writers of one session wait for each other there; nobody else waits for anybody."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import sleep
+from typing import Any, TypeVar, cast
+
+import psycopg
+
+from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
+from threadline.backends.log import PiecedLog
+from threadline.backends.postgres import appends, founding, places, schema, sessions, transactions
+from threadline.backends.postgres.connections import LIMIT, Pool
+from threadline.backends.postgres.places import Place, Taken
+from threadline.backends.postgres.rows import record_of
+from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, many, one, translated
+from threadline.core.about import Change
+from threadline.core.entries import Entry
+from threadline.core.fold import State
+from threadline.core.ops import Append, Op
+from threadline.errors import Conflict, InvalidArgument, NotFound, ReadOnly, StoreFailed, Uncertain
+
+RETRIES = 3
+PAUSE_S = 0.05  # before the first retry; four times as long before each further one
+REMEMBERED = 10_000  # sessions of which the last head is remembered
+
+T = TypeVar("T")
+
+
+class PostgresBackend:
+    """See `Backend` for what each method promises."""
+
+    def __init__(
+        self, url: str, *, durability: str = "full", read_only: bool = False, connections: int = LIMIT
+    ) -> None:
+        self._where = _without_password(url)
+        self._durable = durability == "full"
+        self._read_only = read_only
+        self._pool = Pool(url, connections)
+        self._seen: dict[int, tuple[int, int]] = {}  # of a session: the last head and `opened` that we know of
+        try:
+            self._reading(self._prepare)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return self._where
+
+    def _prepare(self, connection: Connection) -> None:
+        weak = schema.check_server(connection, self._where)
+        if weak and self._durable:
+            warnings.warn(
+                f"{self._where} can lose what it acknowledged in a power cut ({', '.join(weak)}): "
+                'set them on, or open the store with durability="relaxed"',
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        (schema.check if self._read_only else schema.prepare)(connection, self._where)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def write(
+        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
+    ) -> Written:
+        """What is keyed is run again when the server went away in the middle: it finds itself, or happens now."""
+        safe = change is None and all(op.key for op in ops)
+        uncertain: Uncertain | None = None
+        for pause in _pauses():
+            try:
+                return self._write(target, ops, expect, change)
+            except Uncertain as error:
+                if not safe:
+                    raise
+                uncertain = error
+            except StoreFailed as error:
+                if uncertain is None:
+                    raise
+                raise uncertain from error
+            sleep(pause)
+        assert uncertain is not None
+        raise uncertain
+
+    def _write(self, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None) -> Written:
+        ref = target.ref or self._found_or_created(target.new, ops, expect)
+        if isinstance(ref, Written):
+            return ref
+        if change is None and all(map(appends.is_plain, ops)):
+            return self._append(ref, cast(Sequence[Append], ops), expect)
+        return self._writing(partial(transactions.write, ref=ref, ops=ops, expect=expect, change=change))
+
+    def _append(self, ref: Ref, ops: Sequence[Append], expect: int | None) -> Written:
+        head, opened = self._seen.get(ref.number, (0, 0))
+
+        def call(connection: Connection, *, durable: bool) -> list[int]:
+            try:
+                return appends.append(connection, ref, ops, expect, durable=durable, opened=opened)
+            except psycopg.Error as error:
+                if is_gone(error, connection):
+                    raise Uncertain(ref.id, head if expect is None else expect) from error
+                raise
+
+        _, before, opened, *places = self._writing(call)
+        entries = [self._said(ref, op, *places[i * 3 : i * 3 + 3]) for i, op in enumerate(ops)]
+        self._remember(ref, before + sum(places[1::3][i] * fresh for i, fresh in enumerate(places[2::3])), opened)
+        return Written(ref, entries)
+
+    def _said(self, ref: Ref, op: Append, first: int, count: int, fresh: int) -> list[Entry]:
+        """The entries that an op wrote just now, or those of an earlier call with the same key."""
+        if fresh:
+            return [draft.entry(ref.id, seq) for seq, draft in enumerate(op.entries, first)]
+        return [row.entry(ref.id) for row in self.log(ref).rows(first, first + count - 1)]
+
+    def _remember(self, ref: Ref, head: int, opened: int) -> None:
+        if len(self._seen) >= REMEMBERED:
+            self._seen.clear()
+        self._seen[ref.number] = (head, opened)
+
+    def _found_or_created(self, new: NewSession | None, ops: Sequence[Op], expect: int | None) -> Ref | Written:
+        assert new is not None
+        if new.key is not None and (found := self.find(new.namespace, key=new.key)) is not None:
+            return found
+        try:
+            return self._writing(partial(founding.create, new=new, ops=ops, expect=expect))
+        except Taken as taken:  # by its key: somebody else made it meanwhile
+            found = None if new.key is None else self.find(new.namespace, key=new.key)
+            if found is None:
+                raise _conflict(taken) from taken
+            return found
+
+    def new(self, session: NewSession) -> Ref:
+        try:
+            return self._writing(partial(founding.create, new=session)).ref
+        except Taken as taken:
+            raise _conflict(taken) from taken
+
+    def change(self, ref: Ref, change: Change) -> None:
+        self._writing(partial(transactions.change_about, ref=ref, change=change))
+
+    def fork(self, ref: Ref, at: int | None, new: NewSession) -> Ref:
+        try:
+            return self._writing(partial(founding.fork, origin=ref, at=at, new=new))
+        except Taken as taken:
+            raise _conflict(taken) from taken
+
+    def _writing(self, operation: Callable[..., T]) -> T:
+        """Run an operation that either commits, or leaves nothing, or raises Uncertain.
+
+        So it may be run again after a deadlock, and when the server went away before the commit."""
+        if self._read_only:
+            raise ReadOnly
+        return self._run(partial(operation, durable=self._durable))
+
+    def _run(self, operation: Callable[[Connection], T]) -> T:
+        pauses = _pauses()
+        while True:
+            connection = self._pool.take()
+            try:
+                return operation(connection)
+            except psycopg.Error as error:
+                again = isinstance(error, UNDONE) or is_gone(error, connection)
+                pause = next(pauses, None)
+                if not again or pause is None:
+                    raise translated(error) from error
+            finally:
+                self._pool.give(connection)
+            sleep(pause)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def _reading(self, operation: Callable[[Connection], T]) -> T:
+        """Reads are run again whenever the connection broke: they change nothing."""
+        return self._run(operation)
+
+    def find(self, namespace: str, *, id: str | None = None, key: str | None = None) -> Ref | None:
+        return self._reading(partial(places.find, namespace=namespace, id=id, key=key))
+
+    def forks(self, ref: Ref) -> list[Ref]:
+        def read(connection: Connection) -> list[Ref]:
+            numbers = many(connection, "forks", (ref.tree, ref.number))
+            found = (places.ref_at(connection, Place(ref.tree, number, b"")) for (number,) in numbers)
+            return [fork for fork in found if fork is not None]
+
+        return self._reading(read)
+
+    def state(self, ref: Ref) -> State:
+        found = self._one("head", (ref.tree, ref.number))
+        if found is None:
+            raise NotFound("session", ref.id)
+        return State._make(found[5:])
+
+    def record(self, ref: Ref) -> Record:
+        found = self._one("record", (ref.tree, ref.number))
+        if found is None:
+            raise NotFound("session", ref.id)
+        return record_of(found)
+
+    def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
+        return self._reading(partial(sessions.records, query=query))
+
+    def keyed(self, ref: Ref, key: bytes) -> range:
+        found = self._one("find_key", (key, ref.tree, ref.number))
+        return range(0) if found is None else range(found[0], found[0] + found[1])
+
+    def log(self, ref: Ref) -> PiecedLog:
+        return PiecedLog(ref, partial(self._select, ref.tree))
+
+    def _select(self, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
+        return self._reading(partial(transactions.select, tree=tree, name=name, values=values))
+
+    def _one(self, name: str, values: tuple[Any, ...]) -> Any:
+        return self._reading(partial(one, name=name, values=values))
+
+    # -- care ------------------------------------------------------------------------------------------
+
+    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+        from threadline.backends.postgres.verify import verify
+
+        return self._reading(verify)
+
+    def backup(self, path: str) -> None:
+        raise InvalidArgument(
+            "a server is backed up by its own tools (pg_dump, pg_basebackup); "
+            "threadline copy URL PATH puts all sessions into a file"
+        )
+
+    def stats(self) -> dict[str, Any]:
+        def read(connection: Connection) -> dict[str, Any]:
+            counts, (size,), (version,) = (one(connection, name) for name in ("counts", "sizes", "version"))
+            return {
+                "path": self._where,
+                "engine": f"PostgreSQL {connection.info.parameter_status('server_version')}",
+                "schema_version": version,
+                "sessions": counts[0],
+                "logs": counts[1],
+                "entries": counts[2],
+                "size_bytes": size,
+            }
+
+        return self._reading(read)
+
+
+def _pauses() -> Iterator[float]:
+    return (PAUSE_S * 4**n for n in range(RETRIES))
+
+
+def _conflict(taken: Taken) -> Conflict:
+    name = f"{taken.what} {taken.name!r}"
+    return Conflict(f"a session with {name} exists already: get it with store.get() or store.session()")
+
+
+def _without_password(url: str) -> str:
+    """Where it is, for people to read."""
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    host = parts.get("host") or "localhost"
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
