@@ -4,7 +4,7 @@ import fcntl
 import os
 import tempfile
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psycopg
@@ -28,6 +28,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
         server = Server(folder=SERVER)
         server.stop()
         server.remove()
+        Path(f"{SERVER}.lock").unlink()
 
 
 @pytest.fixture
@@ -60,7 +61,6 @@ def postgres_server() -> str:
         if server.pid is None:
             server.initialise()
             server.start()
-    os.unlink(lock.name) if os.path.exists(lock.name) else None
     return server.url()
 
 
@@ -85,21 +85,24 @@ def postgres_schema(postgres_database: str) -> Iterator[psycopg.Connection]:
         yield connection
 
 
+@pytest.fixture(scope="session")
+def empty_postgres(postgres_schema: psycopg.Connection) -> Callable[[], None]:
+    """Removes everything from the store."""
+
+    def empty() -> None:
+        for table in ("entry", "key", "head", "session", "share", "log", "tag", "name"):
+            postgres_schema.execute(f"DELETE FROM threadline.{table}")
+
+    return empty
+
+
 @pytest.fixture
-def postgres_url(postgres_database: str, postgres_schema: psycopg.Connection) -> Iterator[str]:
+def postgres_url(postgres_database: str, empty_postgres: Callable[[], None]) -> Iterator[str]:
     """The URL of an empty store. The server does not sync: where that is the matter, a test starts its own."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*can lose what it acknowledged", category=RuntimeWarning)
         yield url_of(postgres_database)
-    empty(postgres_schema)
-
-
-TABLES = ("entry", "key", "head", "session", "share", "log", "tag", "name")
-
-
-def empty(connection: psycopg.Connection) -> None:
-    for table in TABLES:
-        connection.execute(f"DELETE FROM threadline.{table}")
+    empty_postgres()
 
 
 def url_of(conninfo: str) -> str:

@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from threadline.backends.backend import STATUSES, Ref
-from threadline.backends.postgres.statements import SQL, Connection, numbers
+from threadline.backends.postgres.statements import Connection
+from threadline.backends.postgres.wire import (
+    BYTEA,
+    NO_BYTES,
+    NO_FLAGS,
+    NO_NUMBERS,
+    TEXT,
+    Value,
+    array,
+    call,
+    flags,
+    number,
+    numbers,
+)
 from threadline.core.about import opening_words
 from threadline.core.entries import ASSISTANT, CALLER, STRUCTURAL, USER, Draft, calls_and_results, stored, text
 from threadline.core.ops import Append, Op
@@ -37,23 +49,23 @@ def append(
         name, values = "write", _of_one(ops[0], opened)
     else:
         name, values = "write_many", _of_many(ops, opened)
-    found = connection.execute(SQL[name], (ref.tree, ref.number, expect, durable, *values), prepare=True).fetchone()
-    answer: list[int] = found[0] if found else [NO_SESSION]
+    expected = None if expect is None else number(expect)
+    answer = call(connection, name, (ref.tree, number(ref.number), expected, b"\1" if durable else b"\0", *values))
     if answer[0] != WRITTEN:
         _refuse(answer, ref, ops, expect)
     return answer
 
 
-def _of_one(op: Append, opened: int) -> tuple[Any, ...]:
+def _of_one(op: Append, opened: int) -> tuple[Value, ...]:
     (draft,) = op.entries
     return (
         op.key,
         op.identity,
-        op.at,
-        draft.kind,
-        draft.at,
-        draft.tokens,
-        draft.voice,
+        number(op.at),
+        draft.kind.encode(),
+        number(draft.at),
+        number(draft.tokens),
+        number(draft.voice),
         draft.digest,
         draft.usage,
         draft.body,
@@ -62,29 +74,30 @@ def _of_one(op: Append, opened: int) -> tuple[Any, ...]:
     )
 
 
-def _of_many(ops: Sequence[Append], opened: int) -> tuple[Any, ...]:
+def _of_many(ops: Sequence[Append], opened: int) -> tuple[Value, ...]:
     drafts = [draft for op in ops for draft in op.entries]
     return (
-        [op.key for op in ops],
-        [op.identity for op in ops],
+        array(BYTEA, [op.key for op in ops]),
+        array(BYTEA, [op.identity for op in ops]),
         numbers(len(op.entries) for op in ops),
         numbers(op.at for op in ops),
-        [draft.kind for draft in drafts],
+        array(TEXT, [draft.kind.encode() for draft in drafts]),
         numbers(draft.at for draft in drafts),
         numbers(draft.tokens for draft in drafts),
         numbers(draft.voice for draft in drafts),
-        [draft.digest for draft in drafts],
-        [draft.usage for draft in drafts],
-        [draft.body for draft in drafts],
+        array(BYTEA, [draft.digest for draft in drafts]),
+        array(BYTEA, [draft.usage for draft in drafts]),
+        array(BYTEA, [draft.body for draft in drafts]),
         *_parts(drafts),
         *_openings(drafts, opened),
     )
 
 
-NOTHING = ("{}", "{}", "{}")
+NO_PARTS = (NO_NUMBERS, NO_FLAGS, NO_BYTES)
+NO_OPENING = (NO_NUMBERS, NO_NUMBERS, NO_BYTES)
 
 
-def _parts(drafts: Sequence[Draft]) -> tuple[Any, ...]:
+def _parts(drafts: Sequence[Draft]) -> tuple[Value, ...]:
     """The tool calls and results of the visible entries: in which of them, whether it is a result, its id."""
     found = [
         (place, part)
@@ -93,15 +106,16 @@ def _parts(drafts: Sequence[Draft]) -> tuple[Any, ...]:
         for part in calls_and_results(draft.message)
     ]
     if not found:
-        return NOTHING
+        return NO_PARTS
     ids = [stored(part.call_id if isinstance(part, ToolResult) else part.id) for _, part in found]
-    return numbers(place for place, _ in found), [type(part) is ToolResult for _, part in found], ids
+    places, results = (place for place, _ in found), (type(part) is ToolResult for _, part in found)
+    return numbers(places), flags(results), array(BYTEA, ids)
 
 
-def _openings(drafts: Sequence[Draft], opened: int) -> tuple[Any, ...]:
+def _openings(drafts: Sequence[Draft], opened: int) -> tuple[Value, ...]:
     """Words that may open the session: by whom, in which entry, and the words."""
     if opened >= OPENED_BY_USER:
-        return NOTHING
+        return NO_OPENING
     found = []
     for place, draft in enumerate(drafts, 1):
         by = OPENED_BY.get(draft.voice, 0)
@@ -109,9 +123,9 @@ def _openings(drafts: Sequence[Draft], opened: int) -> tuple[Any, ...]:
             found.append((by, place, stored(words)))
             opened = by
     if not found:
-        return NOTHING
+        return NO_OPENING
     by_whom, places, openings = zip(*found, strict=True)
-    return numbers(by_whom), numbers(places), list(openings)
+    return numbers(by_whom), numbers(places), array(BYTEA, openings)
 
 
 def _refuse(answer: list[int], ref: Ref, ops: Sequence[Op], expect: int | None) -> None:

@@ -6,7 +6,7 @@ session's head row. Writers of one session wait for each other there; nobody els
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from time import sleep
 from typing import Any, TypeVar, cast
@@ -26,8 +26,9 @@ from threadline.core.fold import State
 from threadline.core.ops import Append, Op
 from threadline.errors import Conflict, InvalidArgument, NotFound, ReadOnly, StoreFailed, Uncertain
 
-RETRIES = 3
-PAUSE_S = 0.05  # before the first retry; four times as long before each further one
+PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
+UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
+UNDONE_PAUSE_S = 0.005
 REMEMBERED = 10_000  # sessions of which the last head is remembered
 
 T = TypeVar("T")
@@ -75,18 +76,18 @@ class PostgresBackend:
         """What is keyed is run again when the server went away in the middle: it finds itself, or happens now."""
         safe = change is None and all(op.key for op in ops)
         uncertain: Uncertain | None = None
-        for pause in _pauses():
+        for pause in (*PAUSES_S, None):
             try:
                 return self._write(target, ops, expect, change)
             except Uncertain as error:
                 if not safe:
                     raise
                 uncertain = error
-            except StoreFailed as error:
-                if uncertain is None:
+            except StoreFailed:
+                if uncertain is None:  # else the server is not back yet, and what happened before is still open
                     raise
-                raise uncertain from error
-            sleep(pause)
+            if pause is not None:
+                sleep(pause)
         assert uncertain is not None
         raise uncertain
 
@@ -161,18 +162,22 @@ class PostgresBackend:
         return self._run(partial(operation, durable=self._durable))
 
     def _run(self, operation: Callable[[Connection], T]) -> T:
-        pauses = _pauses()
+        pauses, undone = iter(PAUSES_S), 0
         while True:
             connection = self._pool.take()
             try:
                 return operation(connection)
+            except UNDONE as error:
+                undone += 1
+                pause = UNDONE_PAUSE_S if undone < UNDONE_MAX else None
+                failed: psycopg.Error = error
             except psycopg.Error as error:
-                again = isinstance(error, UNDONE) or is_gone(error, connection)
-                pause = next(pauses, None)
-                if not again or pause is None:
-                    raise translated(error) from error
+                pause = next(pauses, None) if is_gone(error, connection) else None
+                failed = error
             finally:
                 self._pool.give(connection)
+            if pause is None:
+                raise translated(failed) from failed
             sleep(pause)
 
     # -- reading ---------------------------------------------------------------------------------------
@@ -247,10 +252,6 @@ class PostgresBackend:
             }
 
         return self._reading(read)
-
-
-def _pauses() -> Iterator[float]:
-    return (PAUSE_S * 4**n for n in range(RETRIES))
 
 
 def _conflict(taken: Taken) -> Conflict:

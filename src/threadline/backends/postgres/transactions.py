@@ -14,6 +14,7 @@ from threadline.backends.backend import STATUSES, Ref, Written
 from threadline.backends.log import PiecedLog
 from threadline.backends.postgres.rows import body_of, opened, opening_of, row_of, said, stored_or_none
 from threadline.backends.postgres.statements import SQL, Connection, Statement, is_gone, many, one
+from threadline.backends.postgres.wire import roll_back
 from threadline.backends.postgres.writing import Known, Writing
 from threadline.core.about import About, Change, changed
 from threadline.core.digest import seal
@@ -36,7 +37,7 @@ class Transaction:
     def __exit__(self, *exc: object) -> None:
         """Undone, unless it was committed."""
         if not self._connection.closed and not self._idle:
-            self._connection.execute("ROLLBACK")
+            roll_back(self._connection)
 
     @property
     def _idle(self) -> bool:
@@ -68,7 +69,7 @@ class Transaction:
             raise
 
     def _begin(self) -> None:
-        self._connection.execute("BEGIN")
+        self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
         self._connection.execute(SQL["durably"], (self._durable,), prepare=True)
 
 

@@ -71,6 +71,9 @@ BEGIN
     ELSIF current_setting('synchronous_commit') = 'off' THEN
         PERFORM set_config('synchronous_commit', 'on', true);
     END IF;
+    IF current_setting('lock_timeout') = '0' THEN      -- nobody waits for ever
+        PERFORM set_config('lock_timeout', '30s', true);
+    END IF;
 
     SELECT * INTO h FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
     IF NOT FOUND THEN

@@ -12,10 +12,13 @@ SELECT threadline.write(%s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint[], 
                         %s::bytea[], %s::bytea[], %s::bigint[], %s::boolean[], %s::bytea[],
                         %s::bigint[], %s::bigint[], %s::bytea[])
 
--- durably: a transaction keeps what the caller was promised, whatever this connection was told before
+-- durably: a transaction keeps what the caller was promised, whatever this connection was told before; nobody waits for
+-- it for ever, and if its client hangs, it ends
 SELECT set_config('synchronous_commit',
                   CASE WHEN NOT %s THEN 'off' WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
-                       ELSE current_setting('synchronous_commit') END, true)
+                       ELSE current_setting('synchronous_commit') END, true),
+       set_config('lock_timeout', coalesce(nullif(current_setting('lock_timeout'), '0'), '30s'), true),
+       set_config('idle_in_transaction_session_timeout', '60s', true)
 
 -- head: what is true now
 SELECT realm, log, status, opened, updated_at,
