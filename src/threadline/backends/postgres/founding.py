@@ -89,8 +89,8 @@ def _begin(place: Place, new: NewSession, ops: Sequence[Op], expect: int | None)
 
 def _root(writing: Writing, place: Place, new: NewSession) -> Iterator[Statement]:
     about = new.about if writing.opening is None else opened(new.about, writing.opening)
-    yield "insert_log", (place.tree, place.log, new.salt)
     yield from session_rows(writing.ref, new, about, origin=None, nth=0)
+    yield "insert_log", (place.tree, place.log, new.salt)
     yield from writing.statements()
     yield from writing.moved(new=True)
 
@@ -109,8 +109,8 @@ def _branch(connection: Connection, origin: Ref, at: int, place: Place, new: New
     by = {"user": 2, "assistant": 1}.get(about.preview_role or "", 0)
     head = (realm_of(new.namespace), place.log, 0, by, new.at, *state)
     return ref, [
-        ("insert_log", (tree, place.log, salt)),
         *session_rows(ref, new, about, origin=origin.number, nth=nth),
+        ("insert_log", (tree, place.log, salt)),
         *Writing(ref, head, NO_LOG, lambda key: None, None).moved(new=True),
     ]
 

@@ -76,7 +76,7 @@ def _reserved(
 ) -> Place:
     name = name_of(what, new.namespace, named)
     while True:
-        if run(connection, "reserve", (name, *wanted)):
+        if run(connection, "reserve", (name, realm_of(new.namespace), *wanted)):
             return wanted
         row = one(connection, "reserved", (name,))
         if row is None:

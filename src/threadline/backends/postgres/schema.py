@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import psycopg
 from psycopg import errors
 
 from threadline.backends import sql
@@ -59,6 +58,12 @@ def migrate(connection: Connection, where: str) -> int:
 
 def _steps(version: int) -> dict[int, str]:
     return {SCHEMA_VERSION: sql.schema("postgres")} if version == 0 else sql.migrations("postgres")
+
+
+def separate_tenants(connection: Connection) -> None:
+    """Turn on row-level security: each role sees only the namespaces that it was admitted to."""
+    with connection.transaction():
+        connection.execute(sql.tenants("postgres").encode(), prepare=False)
 
 
 def version_of(connection: Connection, where: str) -> int:
@@ -133,8 +138,3 @@ def _run_step(connection: Connection, statements: str) -> None:
     for statement in statements.split(";"):
         if statement.strip():
             connection.execute(statement.encode(), prepare=False)
-
-
-def is_missing(error: psycopg.Error) -> bool:
-    """Whether an error says that there is no schema at all."""
-    return isinstance(error, errors.UndefinedTable | errors.InvalidSchemaName | errors.UndefinedFunction)

@@ -23,6 +23,11 @@ def functions(engine: str) -> str:
     return _read(engine, "functions.sql")
 
 
+def tenants(engine: str) -> str:
+    """Row-level security, for those who want it."""
+    return _read(engine, "tenants.sql")
+
+
 def queries(engine: str, file: str = "queries.sql") -> dict[str, str]:
     """The statements of a file: each begins with a line `-- name: what it is for`."""
     found: dict[str, list[str]] = {}

@@ -76,7 +76,7 @@ ORDER BY seq DESC
 LIMIT  %s
 
 -- reserve: a place for an id or a key, unless it has one
-INSERT INTO threadline.name (name, tree, session, id) VALUES (%s, %s, %s, %s) ON CONFLICT (name) DO NOTHING
+INSERT INTO threadline.name (name, realm, tree, session, id) VALUES (%s, %s, %s, %s, %s) ON CONFLICT (name) DO NOTHING
 
 -- reserved: the place of an id or a key
 SELECT tree, session, id FROM threadline.name WHERE name = %s

@@ -28,7 +28,8 @@ CREATE TABLE threadline.name (
     name        bytea   NOT NULL PRIMARY KEY,   -- digest of namespace and id, or of namespace and key
     tree        bytea   NOT NULL,
     session     bigint  NOT NULL,
-    id          bytea   NOT NULL                -- of the session; whoever finds it by its key needs that
+    id          bytea   NOT NULL,               -- of the session; whoever finds it by its key needs that
+    realm       bytea   NOT NULL
 );
 
 CREATE TABLE threadline.log (
