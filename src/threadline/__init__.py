@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
     from threadline.backends.backend import Problem as Problem
+    from threadline.backends.copying import CopyReport as CopyReport
     from threadline.core.compaction import Plan as Plan
     from threadline.core.entries import Entry as Entry
     from threadline.core.reading import View as View
@@ -51,12 +52,13 @@ if TYPE_CHECKING:
     from threadline.store import Page as Page
     from threadline.store import Store as Store
     from threadline.store import VerifyReport as VerifyReport
+    from threadline.store import copy as copy
     from threadline.store import open as open
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "threadline.store": ("Page", "Store", "VerifyReport", "open"),
+    "threadline.store": ("Page", "Store", "VerifyReport", "copy", "open"),
     "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo"),
     "threadline.aio": ("AsyncSession", "AsyncStore", "aopen"),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
@@ -64,6 +66,7 @@ _HOMES = {
     "threadline.core.reading": ("View",),
     "threadline.core.compaction": ("Plan",),
     "threadline.backends.backend": ("Problem",),
+    "threadline.backends.copying": ("CopyReport",),
     "threadline.errors": (
         "Closed",
         "Conflict",

@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, Problem, Query
+from threadline.backends.copying import CopyReport, OnProgress, copy_sessions
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
@@ -261,6 +262,14 @@ def _backend(url: str | os.PathLike[str] | None, durability: str, read_only: boo
     from threadline.backends.sqlite.backend import SqliteBackend
 
     return SqliteBackend(_path(url), durability=durability, read_only=read_only)
+
+
+def copy(source: Store, target: Store, *, progress: OnProgress | None = None) -> CopyReport:
+    """Copy all sessions, of all namespaces, from one store into another: from a file to a server, or back.
+
+    Every row is the same there, byte for byte, and checked by its digest and chain on the way. It can be broken off and
+    called again: then it adds what is missing. `progress` is called after each portion, in the same thread."""
+    return copy_sessions(source._backend, target._backend, progress)
 
 
 def default_path() -> str:

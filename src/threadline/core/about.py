@@ -93,6 +93,16 @@ def inherited(origin: About, given: About, origin_id: str, at: int) -> About:
     return About(**(taken | told | {"origin": (origin_id, at)}))
 
 
+def opened_by(about: About) -> int:
+    """Whose words open the session: 2 the user's, 1 the assistant's, 0 nobody's yet."""
+    return {"user": 2, "assistant": 1}.get(about.preview_role or "", 0)
+
+
+def unopened(about: About) -> About:
+    """The same without opening words."""
+    return replace(about, preview=None, preview_seq=0, preview_role=None)
+
+
 def opening_words(message: Message) -> str:
     """The first readable words of a message, on one line. Attachments and tool results do not count."""
     said = " ".join(

@@ -6,16 +6,28 @@ session's head row. Writers of one session wait for each other there; nobody els
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from time import sleep
 from typing import Any, TypeVar, cast
 
 import psycopg
 
-from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
+from threadline.backends.backend import (
+    KeyRow,
+    NewSession,
+    Original,
+    Piece,
+    Portion,
+    Problem,
+    Query,
+    Record,
+    Ref,
+    Target,
+    Written,
+)
 from threadline.backends.log import PiecedLog
-from threadline.backends.postgres import appends, founding, places, schema, sessions, transactions
+from threadline.backends.postgres import appends, copies, founding, places, schema, sessions, transactions
 from threadline.backends.postgres.connections import LIMIT, Pool
 from threadline.backends.postgres.places import Place, Taken
 from threadline.backends.postgres.rows import record_of
@@ -24,7 +36,7 @@ from threadline.core.about import Change
 from threadline.core.entries import Entry
 from threadline.core.fold import State
 from threadline.core.ops import Append, Op
-from threadline.errors import Conflict, InvalidArgument, NotFound, ReadOnly, StoreFailed, Uncertain
+from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreFailed, Uncertain
 
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
@@ -227,16 +239,43 @@ class PostgresBackend:
 
     # -- care ------------------------------------------------------------------------------------------
 
+    def originals(self) -> Iterator[Original]:
+        last = b""
+        while found := self._reading(partial(copies.trees, after=last)):
+            for last in found:
+                yield from self._reading(partial(copies.originals, tree=last))
+
+    def keys(self, ref: Ref, after: int) -> list[KeyRow]:
+        return self._reading(partial(copies.keys, ref=ref, after=after))
+
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+        try:
+            return self._writing(partial(copies.adopt, original=original, shared=lineage, origin=origin, base=base))
+        except Taken as taken:
+            raise _conflict(taken) from taken
+
+    def receive(self, ref: Ref, portion: Portion) -> None:
+        self._writing(partial(copies.receive, ref=ref, portion=portion))
+
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.postgres.verify import verify
 
         return self._reading(verify)
 
     def backup(self, path: str) -> None:
-        raise InvalidArgument(
-            "a server is backed up by its own tools (pg_dump, pg_basebackup); "
-            "threadline copy URL PATH puts all sessions into a file"
-        )
+        """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
+        from threadline.backends.copying import copy_sessions
+        from threadline.backends.sqlite import files
+        from threadline.backends.sqlite.backend import SqliteBackend
+
+        with files.unfinished(path) as partial_path:
+            backup = SqliteBackend(partial_path, durability="relaxed")
+            try:
+                report = copy_sessions(self, backup)
+            finally:
+                backup.close()
+            if report.problems:
+                raise Damaged(report.problems[0].session, report.problems[0].seq, report.problems[0].what)
 
     def stats(self) -> dict[str, Any]:
         def read(connection: Connection) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from threadline.backends.postgres.rows import body_of, opened, opening_of, said,
 from threadline.backends.postgres.statements import Connection, Statement, one
 from threadline.backends.postgres.transactions import Transaction, log_of
 from threadline.backends.postgres.writing import Writing
-from threadline.core.about import About, inherited
+from threadline.core.about import About, inherited, opened_by
 from threadline.core.digest import seal
 from threadline.core.entries import Entry, stored, text
 from threadline.core.fold import State, start, state_at
@@ -41,7 +41,7 @@ def create(
             transaction.commit([*_root(writing, place, new)], writing.ref.id, 0)
         return Written(writing.ref, entries)
 
-    return _placed(connection, new, wanted, make, fixed=False)
+    return placed(connection, new, wanted, make, fixed=False)
 
 
 def fork(connection: Connection, origin: Ref, at: int | None, new: NewSession, *, durable: bool) -> Ref:
@@ -61,10 +61,10 @@ def fork(connection: Connection, origin: Ref, at: int | None, new: NewSession, *
             transaction.commit(statements, ref.id, 0)
         return ref
 
-    return _placed(connection, new, places.place_of(new, origin.tree), make, fixed=True)
+    return placed(connection, new, places.place_of(new, origin.tree), make, fixed=True)
 
 
-def _placed(connection: Connection, new: NewSession, wanted: Place, make: Callable[[Place], T], *, fixed: bool) -> T:
+def placed(connection: Connection, new: NewSession, wanted: Place, make: Callable[[Place], T], *, fixed: bool) -> T:
     """Reserve a place and make the session there; where somebody else was quicker, look again."""
     spoiled: set[Place] = set()
     for _ in range(ATTEMPTS):
@@ -106,8 +106,7 @@ def _branch(connection: Connection, origin: Ref, at: int, place: Place, new: New
     (nth,) = one(connection, "next_fork", (tree, origin.number))
     shared = (Piece(piece.log, piece.first, min(piece.last, at)) for piece in origin.lineage if piece.first <= at)
     ref = Ref(place.session, text(place.id), new.key, (*shared, Piece(place.log, at + 1, ENDLESS)), tree)
-    by = {"user": 2, "assistant": 1}.get(about.preview_role or "", 0)
-    head = (realm_of(new.namespace), place.log, 0, by, new.at, *state)
+    head = (realm_of(new.namespace), place.log, 0, opened_by(about), new.at, *state)
     return ref, [
         *session_rows(ref, new, about, origin=origin.number, nth=nth),
         ("insert_log", (tree, place.log, salt)),

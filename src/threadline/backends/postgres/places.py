@@ -56,6 +56,11 @@ def place_of(new: NewSession, tree: bytes) -> Place:
     return Place(tree, _number(b"session", new.salt), stored(new.id))
 
 
+def copied_place_of(new: NewSession, tree: bytes) -> Place:
+    """The place of a session that comes from another store: a fork has the salt of its origin, so its id must do."""
+    return Place(tree, _number(b"copied", tree, stored(new.namespace), stored(new.id)), stored(new.id))
+
+
 def _number(*parts: bytes) -> int:
     return int.from_bytes(identity(*parts)[:8], "big") >> 2  # below 2**62, where the cursor of a listing begins
 

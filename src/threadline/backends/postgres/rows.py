@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from threadline.backends.backend import STATUSES, Record
 from threadline.backends.postgres.statements import numbers
 from threadline.core import calls, codec
-from threadline.core.about import About
+from threadline.core.about import About, unopened
 from threadline.core.about import decode as about_of
 from threadline.core.calls import Node, OpenCall
 from threadline.core.digest import seal
@@ -60,7 +60,7 @@ def opened(about: About, opening: tuple[bytes, int, str]) -> About:
 
 def body_of(about: About) -> bytes:
     """What is said of a session, as JSON, without the opening words."""
-    return codec.encode(replace(about, preview=None, preview_seq=0, preview_role=None))
+    return codec.encode(unopened(about))
 
 
 def opening_of(about: About) -> tuple[bytes | None, int, str | None]:

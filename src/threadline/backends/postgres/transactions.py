@@ -116,22 +116,34 @@ def change_about(connection: Connection, ref: Ref, change: Change, *, durable: b
 
 def _changed(connection: Connection, writing: Writing, change: Change | None) -> Iterator[Statement]:
     """What is said of the session, anew: its opening words, and what was asked for."""
-    row = one(connection, "about", (writing.ref.tree, writing.ref.number))
-    if row is None:
-        raise NotFound("session", writing.ref.id)
-    before = about = said(*row[7:])
+    row = _session_row(connection, writing.ref)
+    about = said(*row[7:])
     if writing.opening is not None:
         about = opened(about, writing.opening)
     if change is not None:
         about = changed(about, change)
-    if about != before:
-        yield from _set_about(writing.ref, row, before, about)
+    yield from _set_about(writing.ref, row, about)
     if change is not None:
         yield from _set_status(writing, change)
 
 
-def _set_about(ref: Ref, row: tuple[Any, ...], before: About, about: About) -> Iterator[Statement]:
-    realm, namespace, id, key, created_at, origin, nth, *_ = row
+def changed_about(connection: Connection, ref: Ref, about: About) -> Iterator[Statement]:
+    """What is said of a session, replaced by `about`."""
+    return _set_about(ref, _session_row(connection, ref), about)
+
+
+def _session_row(connection: Connection, ref: Ref) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = one(connection, "about", (ref.tree, ref.number))
+    if row is None:
+        raise NotFound("session", ref.id)
+    return row
+
+
+def _set_about(ref: Ref, row: tuple[Any, ...], about: About) -> Iterator[Statement]:
+    realm, namespace, id, key, created_at, origin, nth, *opening = row
+    before = said(*opening)
+    if about == before:
+        return
     cwd, agent, body = stored_or_none(about.cwd), stored_or_none(about.agent), body_of(about)
     mark = seal(ref.tree, ref.number, realm, namespace, id, key, created_at, cwd, agent, origin, nth, body)
     yield "set_about", (cwd, agent, body, mark, *opening_of(about), ref.tree, ref.number)

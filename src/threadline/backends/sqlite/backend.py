@@ -11,7 +11,19 @@ from typing import Any
 
 import apsw
 
-from threadline.backends.backend import NewSession, Problem, Query, Record, Ref, Target, Written
+from threadline.backends.backend import (
+    KeyRow,
+    NewSession,
+    Original,
+    Piece,
+    Portion,
+    Problem,
+    Query,
+    Record,
+    Ref,
+    Target,
+    Written,
+)
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import files, sessions, transactions
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
@@ -262,6 +274,27 @@ class SqliteBackend:
             self._pool.give(connection)
 
     # -- care ------------------------------------------------------------------------------------------
+
+    def originals(self) -> Iterator[Original]:
+        last = 0
+        while page := self._page_of_originals(last):
+            yield from page
+            last = page[-1].ref.number
+
+    def _page_of_originals(self, after: int) -> list[Original]:
+        with self._reading() as connection:
+            return sessions.originals(connection, after)
+
+    def keys(self, ref: Ref, after: int) -> list[KeyRow]:
+        with self._reading() as connection:
+            return sessions.keys(connection, ref, after)
+
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+        ref: Ref = self._submit(transactions.adopt, original, lineage, origin, base)
+        return ref
+
+    def receive(self, ref: Ref, portion: Portion) -> None:
+        self._submit(transactions.receive, ref, portion)
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.sqlite.verify import verify

@@ -196,6 +196,19 @@ AND    EXISTS (SELECT 1 FROM threadline.tag t
                WHERE t.tree = s.tree AND t.session = s.session
                AND   t.realm = %(realm)s AND sha256(t.tag) = sha256(%(tag)s) AND t.tag = %(tag)s)
 
+-- trees: every tree, for a copy of the store
+SELECT DISTINCT tree FROM threadline.session WHERE tree > %s ORDER BY tree LIMIT 1000
+
+-- originals: the sessions of a tree, for a copy of the store
+SELECT s.session, s.namespace, s.created_at, h.updated_at, h.status, s.origin, s.nth,
+       s.about, s.preview, s.preview_seq, s.preview_role
+FROM   threadline.session s
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+WHERE  s.tree = %s
+
+-- keys_after: the idempotency keys of a log from an entry on
+SELECT key, seq, count, identity FROM threadline.key WHERE tree = %s AND log = %s AND seq > %s ORDER BY seq
+
 -- settings: what the server promises
 SELECT current_setting('server_encoding'), current_setting('fsync'), current_setting('full_page_writes')
 

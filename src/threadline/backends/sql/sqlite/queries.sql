@@ -183,6 +183,17 @@ SELECT session FROM tag WHERE namespace = :namespace AND tag = :tag LIMIT :few
 -- few_by_prefix: the sessions whose key begins so, if they are few
 SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few
 
+-- originals: every session in the order they were made, for a copy of the store
+SELECT s.session, s.tree, s.id, s.key, s.namespace, s.created_at, h.updated_at, h.status, s.about, s.origin
+FROM   session s
+JOIN   head h ON h.session = s.session
+WHERE  s.session > ?
+ORDER BY s.session
+LIMIT  ?
+
+-- keys_after: the idempotency keys of a log from an entry on
+SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq
+
 -- counts: for stats
 SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry)
 
