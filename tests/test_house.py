@@ -24,9 +24,10 @@ MAY_USE = {
     "backends": {"core", "errors", "messages"},
     "pen": {"formats", "core", "errors", "messages"},
     "session": {"backends", "core", "errors", "messages", "pen"},
+    "postgres": {"backends", "errors"},
     "store": {"backends", "core", "errors", "messages", "pen", "session"},
     "aio": {"backends", "core", "errors", "messages", "session", "store"},
-    "__init__": {"formats", "aio", "backends", "core", "errors", "messages", "session", "store"},
+    "__init__": {"formats", "postgres", "aio", "backends", "core", "errors", "messages", "session", "store"},
     "cli": {""},
     "testing": {"", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

@@ -10,10 +10,12 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers take it for true; importing typing for it would cost 10 ms
 if TYPE_CHECKING:
     from threadline import formats as formats
+    from threadline import postgres as postgres
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
     from threadline.backends.backend import Problem as Problem
+    from threadline.backends.copying import CopyProgress as CopyProgress
     from threadline.backends.copying import CopyReport as CopyReport
     from threadline.core.compaction import Plan as Plan
     from threadline.core.entries import Entry as Entry
@@ -66,7 +68,7 @@ _HOMES = {
     "threadline.core.reading": ("View",),
     "threadline.core.compaction": ("Plan",),
     "threadline.backends.backend": ("Problem",),
-    "threadline.backends.copying": ("CopyReport",),
+    "threadline.backends.copying": ("CopyProgress", "CopyReport"),
     "threadline.errors": (
         "Closed",
         "Conflict",
@@ -89,7 +91,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats",)  # modules that are public as a whole
+_ROOMS = ("formats", "postgres")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

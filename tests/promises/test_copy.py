@@ -139,7 +139,7 @@ def test_a_copy_that_was_broken_off_is_gone_on_with(
     furnish(source)
     seen = []
 
-    def stop_there(progress: copying.Progress) -> None:
+    def stop_there(progress: copying.CopyProgress) -> None:
         seen.append(progress)
         if len(seen) == stop:
             raise Enough
@@ -156,7 +156,7 @@ def test_a_copy_that_was_broken_off_is_gone_on_with(
 
 def test_progress_tells_how_far_it_is(source: Store, target: Store) -> None:
     furnish(source)
-    told: list[copying.Progress] = []
+    told: list[copying.CopyProgress] = []
     report = threadline.copy(source, target, progress=told.append)
 
     assert (told[-1].sessions, told[-1].entries) == (report.sessions, report.entries)

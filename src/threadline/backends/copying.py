@@ -22,7 +22,7 @@ from threadline.errors import Conflict, Damaged
 PORTION = 500  # rows of one transaction
 
 
-class Progress(Struct, frozen=True):
+class CopyProgress(Struct, frozen=True):
     """How far a copy has come: the session at hand, and how many sessions and entries are done."""
 
     session: str
@@ -45,7 +45,7 @@ class CopyReport(Struct, frozen=True):
         return not self.problems
 
 
-OnProgress: TypeAlias = Callable[[Progress], object]
+OnProgress: TypeAlias = Callable[[CopyProgress], object]
 
 
 def copy_sessions(source: Backend, target: Backend, on_progress: OnProgress | None = None) -> CopyReport:
@@ -121,7 +121,7 @@ class _Copying:
 
     def _tell(self, original: Original) -> None:
         if self._on_progress is not None:
-            self._on_progress(Progress(original.ref.id, self.sessions, self.entries))
+            self._on_progress(CopyProgress(original.ref.id, self.sessions, self.entries))
 
 
 def _check_same(there: Log, reached: State, log: Log, goal: State, salt: bytes, id: str) -> None:

@@ -28,7 +28,7 @@ from threadline.backends.backend import (
 )
 from threadline.backends.log import PiecedLog
 from threadline.backends.postgres import appends, copies, founding, places, schema, sessions, transactions
-from threadline.backends.postgres.connections import LIMIT, Pool
+from threadline.backends.postgres.connections import LIMIT, Pool, without_password
 from threadline.backends.postgres.places import Place, Taken
 from threadline.backends.postgres.rows import record_of
 from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, many, one, translated
@@ -52,7 +52,7 @@ class PostgresBackend:
     def __init__(
         self, url: str, *, durability: str = "full", read_only: bool = False, connections: int = LIMIT
     ) -> None:
-        self._where = _without_password(url)
+        self._where = without_password(url)
         self._durable = durability == "full"
         self._read_only = read_only
         self._pool = Pool(url, connections)
@@ -296,11 +296,3 @@ class PostgresBackend:
 def _conflict(taken: Taken) -> Conflict:
     name = f"{taken.what} {taken.name!r}"
     return Conflict(f"a session with {name} exists already: get it with store.get() or store.session()")
-
-
-def _without_password(url: str) -> str:
-    """Where it is, for people to read."""
-    parts = psycopg.conninfo.conninfo_to_dict(url)
-    host = parts.get("host") or "localhost"
-    port = f":{parts['port']}" if "port" in parts else ""
-    return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"

@@ -41,6 +41,14 @@ def _defaults(url: str) -> dict[str, Any]:
     return {name: value for name, value in ours.items() if name not in given}
 
 
+def without_password(url: str) -> str:
+    """Where it is, for people to read."""
+    parts = psycopg.conninfo.conninfo_to_dict(url)
+    host = parts.get("host") or "localhost"
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"postgresql://{host}{port}/{parts.get('dbname') or ''}"
+
+
 class Pool:
     """Up to so many connections at once. Whoever needs another waits for one to come back.
 

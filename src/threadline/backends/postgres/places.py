@@ -8,12 +8,12 @@ that is impossible is the name given another place, and first the old one is clo
 from __future__ import annotations
 
 from hashlib import sha256
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from psycopg import errors
 
 from threadline.backends.backend import NewSession, Piece, Ref
-from threadline.backends.postgres.statements import Connection, one, run
+from threadline.backends.postgres.statements import Connection, many, one, run
 from threadline.core.digest import identity
 from threadline.core.entries import stored, text, text_or_none
 
@@ -115,13 +115,8 @@ def find(connection: Connection, namespace: str, *, id: str | None = None, key: 
 
 def ref_at(connection: Connection, place: Place, namespace: str | None = None) -> Ref | None:
     """The session at a place, if there is one (of that namespace)."""
-    row = one(connection, "ref", (place.tree, place.session))
-    if row is None or (namespace is not None and row[2] != stored(namespace)):
+    rows = many(connection, "ref", (place.tree, place.session))
+    if not rows or (namespace is not None and rows[0][2] != stored(namespace)):
         return None
-    return ref_of(place.tree, place.session, row)
-
-
-def ref_of(tree: bytes, number: int, row: tuple[Any, ...]) -> Ref:
-    id, key, _, pieces = row
-    lineage = tuple(Piece(*piece) for piece in pieces or ())
-    return Ref(number, text(id), text_or_none(key), lineage, tree)
+    id, key = rows[0][:2]
+    return Ref(place.session, text(id), text_or_none(key), tuple(Piece(*row[3:]) for row in rows), place.tree)

@@ -5,16 +5,17 @@ from __future__ import annotations
 from psycopg import errors
 
 from threadline.backends import sql
-from threadline.backends.postgres.statements import Connection, many, one
+from threadline.backends.postgres.statements import Connection, many, one, our_errors
 from threadline.errors import InvalidArgument, NotThreadline, StoreFailed, TooNew
 
 SCHEMA_VERSION = 1
 LOCK = 0x74686C6E  # "thln": whoever makes or upgrades the schema holds it
 
 
-def ddl() -> str:
+def ddl(*, tenants: bool = False) -> str:
     """All statements that make an empty database a store, for a person to read and to run."""
-    return f"{sql.schema('postgres')}\n{sql.functions('postgres')}"
+    parts = [sql.schema("postgres"), sql.functions("postgres"), *([sql.tenants("postgres")] if tenants else [])]
+    return "\n".join(parts)
 
 
 def prepare(connection: Connection, where: str) -> None:
@@ -62,7 +63,7 @@ def _steps(version: int) -> dict[int, str]:
 
 def separate_tenants(connection: Connection) -> None:
     """Turn on row-level security: each role sees only the namespaces that it was admitted to."""
-    with connection.transaction():
+    with our_errors(), connection.transaction():
         connection.execute(sql.tenants("postgres").encode(), prepare=False)
 
 
@@ -108,33 +109,24 @@ def check_server(connection: Connection, where: str) -> list[str]:
 
 # -- a cluster -----------------------------------------------------------------------------------------
 
-# By tree, and together: all that one operation touches lies on one node.
-BY_TREE = ("head", "session", "share", "log", "tag", "entry", "key")
-
 
 def distribute(connection: Connection, where: str) -> list[str]:
-    """Distribute the tables over the nodes of a Citus cluster, and the function with them; what was done.
+    """Distribute the tables over the nodes of a Citus cluster, and the function with them; the steps that were taken.
 
-    Each step is done once: the command may be given again, after a failure or by mistake."""
+    It may be called again, after a failure or by mistake: what is distributed already is left as it is."""
+    check(connection, where)
     if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone():
         raise StoreFailed(f"{where} has no Citus: CREATE EXTENSION citus, on every node, comes first")
-    steps = sql.queries("postgres", "distribute.sql")
-    done = []
-    for name, statements in steps.items():
-        if name.startswith("function_") or not _is_distributed(connection, name):
-            _run_step(connection, statements)
-            done.append(name)
-    return done
-
-
-def _is_distributed(connection: Connection, table: str) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)", (f"threadline.{table}",)
-    ).fetchone()
-    return found is not None
-
-
-def _run_step(connection: Connection, statements: str) -> None:
-    for statement in statements.split(";"):
-        if statement.strip():
+    taken = []
+    for name, statement in sql.queries("postgres", "distribute.sql").items():
+        if not _is_distributed(connection, name):
             connection.execute(statement.encode(), prepare=False)
+            taken.append(name)
+    return taken
+
+
+def _is_distributed(connection: Connection, step: str) -> bool:
+    """Whether a step is a table that is distributed already."""
+    table = f"threadline.{step.removeprefix('whole_')}"
+    query = "SELECT 1 FROM pg_dist_partition WHERE logicalrelid = to_regclass(%s)"
+    return connection.execute(query, (table,)).fetchone() is not None

@@ -106,11 +106,11 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 INSERT INTO threadline.share (tree, session, first, last, log, seal) VALUES (%s, %s, %s, %s, %s, %s)
 
 -- ref: a session, and where its entries lie
-SELECT s.id, s.key, s.namespace,
-       (SELECT array_agg(ARRAY[p.log, p.first, p.last] ORDER BY p.first)
-        FROM threadline.share p WHERE p.tree = s.tree AND p.session = s.session)
+SELECT s.id, s.key, s.namespace, p.log, p.first, p.last
 FROM   threadline.session s
+JOIN   threadline.share p ON p.tree = s.tree AND p.session = s.session
 WHERE  s.tree = %s AND s.session = %s
+ORDER BY p.first
 
 -- forks: the sessions that were forked from one, oldest first
 SELECT session FROM threadline.session WHERE tree = %s AND origin = %s ORDER BY nth
@@ -222,8 +222,10 @@ SELECT max(version) FROM threadline.version
 SELECT p.proname::text, p.prosrc FROM pg_proc p WHERE p.pronamespace = 'threadline'::regnamespace ORDER BY 1
 
 -- counts: for stats
-SELECT (SELECT count(*) FROM threadline.session), (SELECT count(*) FROM threadline.log),
-       (SELECT count(*) FROM threadline.entry)
+SELECT s.n, l.n, e.n
+FROM   (SELECT count(*) AS n FROM threadline.session) s,
+       (SELECT count(*) AS n FROM threadline.log WHERE salt <> ''::bytea) l,
+       (SELECT count(*) AS n FROM threadline.entry) e
 
 -- sizes: for stats, partitions and indexes included
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
@@ -266,11 +268,12 @@ JOIN   threadline.share s ON s.tree = h.tree AND s.session = h.session AND s.log
 WHERE  s.tree = %s AND s.log = %s AND h.head > %s
 
 -- verify_keys: the idempotency keys of a log, and how many of its entries carry each
-SELECT k.tree, k.log, k.key, k.seq, k.count, k.identity, k.seal,
-       (SELECT count(*) FROM threadline.entry e
-        WHERE e.tree = k.tree AND e.log = k.log AND e.seq BETWEEN k.seq AND k.seq + k.count - 1 AND e.key = k.key)
+SELECT k.tree, k.log, k.key, k.seq, k.count, k.identity, k.seal, count(e.seq)
 FROM   threadline.key k
+LEFT JOIN threadline.entry e ON e.tree = k.tree AND e.log = k.log AND e.key = k.key
+                            AND e.seq BETWEEN k.seq AND k.seq + k.count - 1
 WHERE  k.tree = %s AND k.log = %s
+GROUP BY k.tree, k.log, k.key, k.seq, k.count, k.identity, k.seal
 
 -- verify_keyless: entries of a log whose idempotency key has no row
 SELECT e.seq
@@ -280,12 +283,13 @@ LEFT JOIN threadline.key k ON k.tree = e.tree AND k.log = e.log AND k.key = e.ke
 WHERE  e.tree = %s AND e.log = %s AND e.key IS NOT NULL AND k.key IS NULL
 
 -- verify_strays: rows that belong to nothing
-SELECT (SELECT count(*) FROM threadline.entry x
-        WHERE NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)),
-       (SELECT count(*) FROM threadline.log x
-        WHERE x.salt <> ''::bytea      -- else it only keeps a place closed
-        AND   NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)),
-       (SELECT count(*) FROM threadline.share x
-        WHERE NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)),
-       (SELECT count(*) FROM threadline.tag x
-        WHERE NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session))
+SELECT e.n, l.n, h.n, t.n
+FROM   (SELECT count(*) AS n FROM threadline.entry x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)) e,
+       (SELECT count(*) AS n FROM threadline.log x
+        WHERE  x.salt <> ''::bytea      -- else it only keeps a place closed
+        AND    NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)) l,
+       (SELECT count(*) AS n FROM threadline.share x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) h,
+       (SELECT count(*) AS n FROM threadline.tag x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) t
