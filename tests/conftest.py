@@ -57,11 +57,23 @@ def postgres_server() -> str:
         return given
     with open(f"{SERVER}.lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
+        _bury_the_dead()
         server = Server(FORGETFUL, folder=SERVER)
         if server.pid is None:
             server.initialise()
             server.start()
     return server.url()
+
+
+def _bury_the_dead() -> None:
+    """Stop the servers of runs that were killed and could not do so themselves."""
+    for left in SERVER.parent.glob("threadline-pg-*.lock"):
+        folder, run = left.with_suffix(""), left.stem.rpartition("-")[2]
+        if run.isdigit() and not Path(f"/proc/{run}").exists():
+            server = Server(folder=folder)
+            server.stop()
+            server.remove()
+            left.unlink(missing_ok=True)
 
 
 @pytest.fixture(scope="session")

@@ -102,7 +102,7 @@ def _close(connection: Connection, place: Place) -> bool:
     try:
         run(connection, "insert_log", (place.tree, place.log, CLOSED))
     except errors.UniqueViolation:
-        return False
+        return bool(one(connection, "salt", (place.tree, place.log)) == (CLOSED,))
     return True
 
 
