@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from threadline.core.compaction import Plan as Plan
     from threadline.core.entries import Entry as Entry
     from threadline.core.reading import View as View
+    from threadline.core.usage import Usage as Usage
     from threadline.errors import Closed as Closed
     from threadline.errors import Conflict as Conflict
     from threadline.errors import Damaged as Damaged
@@ -67,6 +68,7 @@ _HOMES = {
     "threadline.core.entries": ("Entry",),
     "threadline.core.reading": ("View",),
     "threadline.core.compaction": ("Plan",),
+    "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem",),
     "threadline.backends.copying": ("CopyProgress", "CopyReport"),
     "threadline.errors": (
