@@ -77,14 +77,10 @@ def _session(connection: Connection, tree: bytes, number: int) -> Generator[Prob
     if {(realm, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (tree, number))):
         yield Problem(name, None, "the tags that listings use are not those of the session")
     for what, value in (("id", name), ("key", key)):
-        if value is not None and not _is_reserved(connection, name_of(what, namespace, value), tree, number):
+        reserved = None if value is None else one(connection, "verify_name", (name_of(what, namespace, value),))
+        if value is not None and reserved != (realm, tree, number, columns[4]):
             yield Problem(name, None, f"the {what} that it is found by leads elsewhere")
     return name, about
-
-
-def _is_reserved(connection: Connection, name: bytes, tree: bytes, number: int) -> bool:
-    found = one(connection, "reserved", (name,))
-    return found is not None and found[:2] == (tree, number)
 
 
 def _log(
@@ -114,8 +110,11 @@ def _fold(
     state: State,
     counts: dict[str, int],
 ) -> Iterator[Problem]:
-    (salt,) = one(connection, "salt", (tree, lineage[0].log))
     base, own = lineage[-1].first - 1, lineage[-1].log
+    salts = [one(connection, "salt", (tree, log_number)) for log_number in (lineage[0].log, own)]
+    if None in salts or salts[0] != salts[1]:
+        yield Problem(name, None, "a row of its logs is missing or not what it was")
+    (salt,) = salts[0] or (b"",)
     audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
     for seq, what in audit:
         yield Problem(name, seq, what)
@@ -139,7 +138,10 @@ def _opening(log: Log, name: str, opened: int, about: About | None) -> Iterator[
         if opened:
             yield Problem(name, None, "the opening words are missing")
         return
-    message = log.row(about.preview_seq).entry(name).message
+    try:
+        message = log.row(about.preview_seq).entry(name).message
+    except Damaged:  # the entry is a finding itself
+        return
     if message is None or (opening_words(message), message.role) != (about.preview, about.preview_role):
         yield Problem(name, about.preview_seq, "the opening words are not those of the entry")
 

@@ -247,6 +247,9 @@ SELECT tree, session, realm, namespace, id, key, created_at, cwd, agent, origin,
 FROM   threadline.session
 WHERE  tree = %s AND session = %s
 
+-- verify_name: where an id or a key leads
+SELECT realm, tree, session, id FROM threadline.name WHERE name = %s
+
 -- verify_tags: what listings find a session by
 SELECT realm, tag FROM threadline.tag WHERE tree = %s AND session = %s
 
