@@ -97,7 +97,7 @@ def _log(
     lineage = yield from _lineage(connection, tree, number, name, own)
     log = log_of(connection, Ref(number, name, None, lineage, tree))
     yield from _fold(connection, log, name, lineage, tree, State(*columns[3:]), counts)
-    yield from _opening(log, name, columns[1], about)
+    yield from _opening(log, name, columns[1], columns[3], about)
     yield from _keys(connection, tree, own, name, counts)
 
 
@@ -132,14 +132,14 @@ def _has_moved(connection: Connection, tree: bytes, own: int, head: int) -> bool
     return bool(many(connection, "verify_moved", (tree, own, head)))
 
 
-def _opening(log: Log, name: str, opened: int, about: About | None) -> Iterator[Problem]:
+def _opening(log: Log, name: str, opened: int, head: int, about: About | None) -> Iterator[Problem]:
     """The opening words are those of the entry that they name."""
     if about is None or about.preview is None:
         if opened:
             yield Problem(name, None, "the opening words are missing")
         return
     try:
-        message = log.row(about.preview_seq).entry(name).message
+        message = log.row(about.preview_seq).entry(name).message if 0 < about.preview_seq <= head else None
     except Damaged:  # the entry is a finding itself
         return
     if message is None or (opening_words(message), message.role) != (about.preview, about.preview_role):
