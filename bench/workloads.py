@@ -13,6 +13,7 @@ import apsw
 import threadline
 from bench.floors import BareLog, bare_listing
 from bench.measure import cpu_ms_of_script, in_turns
+from bench.postgres import postgres
 from threadline import Message, Session, Store
 from threadline.backends.sqlite.backend import SqliteBackend
 from threadline.core import codec
@@ -123,7 +124,12 @@ def start(folder: Path, large: int) -> Iterator[Found]:
     yield "first append of a process", cpu_ms_of_script(script), 120, "ms CPU", "over an empty process"
 
 
-ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, syncs, listing, start)
+def on_a_server(folder: Path, large: int) -> Iterator[Found]:
+    """The same store on PostgreSQL, beside bare psycopg."""
+    return postgres(MESSAGE, BODY, large)
+
+
+ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (append, growth, syncs, listing, start, on_a_server)
 
 
 # -- what they work on ---------------------------------------------------------------------------------

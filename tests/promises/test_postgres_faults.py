@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgres_proxy import Proxy
 from processes import exit_code, fork
 
 import threadline
@@ -29,6 +28,7 @@ from threadline import (
 from threadline.backends.postgres import connections
 from threadline.backends.postgres.backend import PostgresBackend
 from threadline.testing.postgres import FORGETFUL, Server
+from threadline.testing.proxy import Proxy
 
 
 @pytest.fixture

@@ -177,7 +177,7 @@ def test_a_slow_maker_whose_place_was_closed_makes_no_second_session(
     with pytest.raises(psycopg.errors.UniqueViolation):
         make(place)
     with pytest.raises(places.Taken):
-        founding.create(postgres_schema, slow, durable=False)
+        founding.create(postgres_schema, False, slow)
     assert len(list(store.sessions())) == 2
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import psycopg
+
 from threadline.backends.backend import STATUSES, Ref
-from threadline.backends.postgres.statements import Connection
+from threadline.backends.postgres.statements import Connection, is_gone
 from threadline.backends.postgres.wire import (
     BYTEA,
     NO_BYTES,
@@ -22,7 +24,7 @@ from threadline.backends.postgres.wire import (
 from threadline.core.about import opening_words
 from threadline.core.entries import ASSISTANT, CALLER, STRUCTURAL, USER, Draft, calls_and_results, stored, text
 from threadline.core.ops import Append, Op
-from threadline.errors import KeyReused, NotActive, NotFound, Stale
+from threadline.errors import KeyReused, NotActive, NotFound, Stale, Uncertain
 from threadline.messages import ToolResult
 
 WRITTEN, NO_SESSION, KEY_REUSED, NOT_ACTIVE, STALE = range(5)
@@ -36,24 +38,37 @@ def is_plain(op: Op) -> bool:
     """Whether the server can fold it: entries that are known beforehand and leave the view as it is, or add to it."""
     if type(op) is not Append or not op.entries:
         return False
-    return all(draft.kind == "message" or draft.kind not in RESHAPING for draft in op.entries)
+    for draft in op.entries:  # noqa: SIM110  (every append comes this way, and a generator costs more than the check)
+        if draft.kind != "message" and draft.kind in RESHAPING:
+            return False
+    return True
 
 
 def append(
-    connection: Connection, ref: Ref, ops: Sequence[Append], expect: int | None, *, durable: bool, opened: int
+    connection: Connection, durable: bool, ref: Ref, ops: Sequence[Append], expect: int | None, seen: tuple[int, int]
 ) -> list[int]:
     """Run plain ops, and give the server's answer if it wrote them; raise what speaks against it.
 
-    `opened` is what is known of the session: words that open it no more are not sent."""
+    `seen` is what is known of the session: the last head, and `opened`: words that open it no more are not sent.
+    Raises Uncertain where the server went before it answered."""
+    head, opened = seen
     if len(ops) == 1 and len(ops[0].entries) == 1:
-        name, values = "write", _of_one(ops[0], opened)
+        name, values = b"write", _of_one(ops[0], opened)
     else:
-        name, values = "write_many", _of_many(ops, opened)
+        name, values = b"write_many", _of_many(ops, opened)
     expected = None if expect is None else number(expect)
-    answer = call(connection, name, (ref.tree, number(ref.number), expected, b"\1" if durable else b"\0", *values))
+    try:
+        answer = call(connection, name, (ref.tree, number(ref.number), expected, _FLAGS[durable], *values))
+    except psycopg.Error as error:
+        if is_gone(error, connection):
+            raise Uncertain(ref.id, head if expect is None else expect) from error
+        raise
     if answer[0] != WRITTEN:
         _refuse(answer, ref, ops, expect)
     return answer
+
+
+_FLAGS = (b"\0", b"\1")
 
 
 def _of_one(op: Append, opened: int) -> tuple[Value, ...]:

@@ -41,6 +41,7 @@ from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreFailed
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
 UNDONE_PAUSE_S = 0.005
+NOTHING_SEEN = (0, 0)
 REMEMBERED = 10_000  # sessions of which the last head is remembered
 
 T = TypeVar("T")
@@ -58,7 +59,7 @@ class PostgresBackend:
         self._pool = Pool(url, connections)
         self._seen: dict[int, tuple[int, int]] = {}  # of a session: the last head and `opened` that we know of
         try:
-            self._reading(self._prepare)
+            self._run(self._prepare)
         except BaseException:
             self.close()
             raise
@@ -86,45 +87,44 @@ class PostgresBackend:
         self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
     ) -> Written:
         """What is keyed is run again when the server went away in the middle: it finds itself, or happens now."""
-        safe = change is None and all(op.key for op in ops)
-        uncertain: Uncertain | None = None
-        for pause in (*PAUSES_S, None):
+        try:
+            return self._write(target, ops, expect, change)
+        except Uncertain as error:
+            if change is not None or not all(op.key for op in ops):
+                raise
+            return self._write_again(target, ops, expect, error)
+
+    def _write_again(self, target: Target, ops: Sequence[Op], expect: int | None, uncertain: Uncertain) -> Written:
+        for pause in PAUSES_S:
+            sleep(pause)
             try:
-                return self._write(target, ops, expect, change)
+                return self._write(target, ops, expect, None)
             except Uncertain as error:
-                if not safe:
-                    raise
                 uncertain = error
-            except StoreFailed:
-                if uncertain is None:  # else the server is not back yet, and what happened before is still open
-                    raise
-            if pause is not None:
-                sleep(pause)
-        assert uncertain is not None
+            except StoreFailed:  # the server is not back yet, and what happened before is still open
+                continue
         raise uncertain
 
     def _write(self, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None) -> Written:
-        ref = target.ref or self._found_or_created(target.new, ops, expect)
-        if isinstance(ref, Written):
-            return ref
+        ref = target.ref
+        if ref is None:
+            made = self._found_or_created(target.new, ops, expect)
+            if isinstance(made, Written):
+                return made
+            ref = made
         if change is None and all(map(appends.is_plain, ops)):
             return self._append(ref, cast(Sequence[Append], ops), expect)
-        return self._writing(partial(transactions.write, ref=ref, ops=ops, expect=expect, change=change))
+        return self._writing(transactions.write, ref, ops, expect, change)
 
     def _append(self, ref: Ref, ops: Sequence[Append], expect: int | None) -> Written:
-        head, opened = self._seen.get(ref.number, (0, 0))
-
-        def call(connection: Connection, *, durable: bool) -> list[int]:
-            try:
-                return appends.append(connection, ref, ops, expect, durable=durable, opened=opened)
-            except psycopg.Error as error:
-                if is_gone(error, connection):
-                    raise Uncertain(ref.id, head if expect is None else expect) from error
-                raise
-
-        _, before, opened, *places = self._writing(call)
-        entries = [self._said(ref, op, *places[i * 3 : i * 3 + 3]) for i, op in enumerate(ops)]
-        self._remember(ref, before + sum(places[1::3][i] * fresh for i, fresh in enumerate(places[2::3])), opened)
+        seen = self._seen.get(ref.number, NOTHING_SEEN)
+        _, head, opened, *places = self._writing(appends.append, ref, ops, expect, seen)
+        entries = []
+        for i, op in enumerate(ops):
+            first, count, fresh = places[3 * i : 3 * i + 3]
+            entries.append(self._said(ref, op, first, count, fresh))
+            head += count * fresh
+        self._remember(ref, head, opened)
         return Written(ref, entries)
 
     def _said(self, ref: Ref, op: Append, first: int, count: int, fresh: int) -> list[Entry]:
@@ -143,7 +143,7 @@ class PostgresBackend:
         if new.key is not None and (found := self.find(new.namespace, key=new.key)) is not None:
             return found
         try:
-            return self._writing(partial(founding.create, new=new, ops=ops, expect=expect))
+            return self._writing(founding.create, new, ops, expect)
         except Taken as taken:  # by its key: somebody else made it meanwhile
             found = None if new.key is None else self.find(new.namespace, key=new.key)
             if found is None:
@@ -152,54 +152,49 @@ class PostgresBackend:
 
     def new(self, session: NewSession) -> Ref:
         try:
-            return self._writing(partial(founding.create, new=session)).ref
+            return self._writing(founding.create, session).ref
         except Taken as taken:
             raise _conflict(taken) from taken
 
     def change(self, ref: Ref, change: Change) -> None:
-        self._writing(partial(transactions.change_about, ref=ref, change=change))
+        self._writing(transactions.change_about, ref, change)
 
     def fork(self, ref: Ref, at: int | None, new: NewSession) -> Ref:
         try:
-            return self._writing(partial(founding.fork, origin=ref, at=at, new=new))
+            return self._writing(founding.fork, ref, at, new)
         except Taken as taken:
             raise _conflict(taken) from taken
 
-    def _writing(self, operation: Callable[..., T]) -> T:
-        """Run an operation that either commits, or leaves nothing, or raises Uncertain.
-
-        So it may be run again after a deadlock, and when the server went away before the commit."""
+    def _writing(self, operation: Callable[..., T], *arguments: Any) -> T:
+        """Run an operation that either commits, or leaves nothing, or raises Uncertain."""
         if self._read_only:
             raise ReadOnly
-        return self._run(partial(operation, durable=self._durable))
+        return self._run(operation, self._durable, *arguments)
 
-    def _run(self, operation: Callable[[Connection], T]) -> T:
-        pauses, undone = iter(PAUSES_S), 0
+    def _run(self, operation: Callable[..., T], *arguments: Any) -> T:
+        """Run an operation, and again where it certainly did nothing: after a deadlock, and when the server went away
+        from a read, or before the commit."""
+        gone = undone = 0
+        failed: psycopg.Error
         while True:
             connection = self._pool.take()
             try:
-                return operation(connection)
+                return operation(connection, *arguments)
             except UNDONE as error:
-                undone += 1
-                pause = UNDONE_PAUSE_S if undone < UNDONE_MAX else None
-                failed: psycopg.Error = error
+                undone, failed, again = undone + 1, error, undone < UNDONE_MAX
             except psycopg.Error as error:
-                pause = next(pauses, None) if is_gone(error, connection) else None
-                failed = error
+                failed, again = error, is_gone(error, connection) and gone < len(PAUSES_S)
+                gone += 1
             finally:
                 self._pool.give(connection)
-            if pause is None:
+            if not again:
                 raise translated(failed) from failed
-            sleep(pause)
+            sleep(PAUSES_S[gone - 1] if gone else UNDONE_PAUSE_S)
 
     # -- reading ---------------------------------------------------------------------------------------
 
-    def _reading(self, operation: Callable[[Connection], T]) -> T:
-        """Reads are run again whenever the connection broke: they change nothing."""
-        return self._run(operation)
-
     def find(self, namespace: str, *, id: str | None = None, key: str | None = None) -> Ref | None:
-        return self._reading(partial(places.find, namespace=namespace, id=id, key=key))
+        return self._run(partial(places.find, namespace=namespace, id=id, key=key))
 
     def forks(self, ref: Ref) -> list[Ref]:
         def read(connection: Connection) -> list[Ref]:
@@ -207,7 +202,7 @@ class PostgresBackend:
             found = (places.ref_at(connection, Place(ref.tree, number, b"")) for (number,) in numbers)
             return [fork for fork in found if fork is not None]
 
-        return self._reading(read)
+        return self._run(read)
 
     def state(self, ref: Ref) -> State:
         found = self._one("head", (ref.tree, ref.number))
@@ -222,7 +217,7 @@ class PostgresBackend:
         return record_of(found)
 
     def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
-        return self._reading(partial(sessions.records, query=query))
+        return self._run(sessions.records, query)
 
     def keyed(self, ref: Ref, key: bytes) -> range:
         found = self._one("find_key", (key, ref.tree, ref.number))
@@ -232,35 +227,35 @@ class PostgresBackend:
         return PiecedLog(ref, partial(self._select, ref.tree))
 
     def _select(self, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
-        return self._reading(partial(transactions.select, tree=tree, name=name, values=values))
+        return self._run(transactions.select, tree, name, values)
 
     def _one(self, name: str, values: tuple[Any, ...]) -> Any:
-        return self._reading(partial(one, name=name, values=values))
+        return self._run(one, name, values)
 
     # -- care ------------------------------------------------------------------------------------------
 
     def originals(self) -> Iterator[Original]:
         last = b""
-        while found := self._reading(partial(copies.trees, after=last)):
+        while found := self._run(copies.trees, last):
             for last in found:
-                yield from self._reading(partial(copies.originals, tree=last))
+                yield from self._run(copies.originals, last)
 
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
-        return self._reading(partial(copies.keys, ref=ref, after=after))
+        return self._run(copies.keys, ref, after)
 
     def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
         try:
-            return self._writing(partial(copies.adopt, original=original, shared=lineage, origin=origin, base=base))
+            return self._writing(copies.adopt, original, lineage, origin, base)
         except Taken as taken:
             raise _conflict(taken) from taken
 
     def receive(self, ref: Ref, portion: Portion) -> None:
-        self._writing(partial(copies.receive, ref=ref, portion=portion))
+        self._writing(copies.receive, ref, portion)
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.postgres.verify import verify
 
-        return self._reading(verify)
+        return self._run(verify)
 
     def backup(self, path: str) -> None:
         """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
@@ -290,7 +285,7 @@ class PostgresBackend:
                 "size_bytes": size,
             }
 
-        return self._reading(read)
+        return self._run(read)
 
 
 def _conflict(taken: Taken) -> Conflict:

@@ -6,7 +6,6 @@ import os
 import select
 import threading
 import weakref
-from time import monotonic
 from typing import Any
 
 import psycopg
@@ -18,12 +17,13 @@ from threadline.errors import Closed, StoreBusy, StoreFailed
 LIMIT = 16  # connections of one process: PostgreSQL serves a few hundred in all, and a call holds one for a moment
 WAIT_S = 30.0  # for one of them to come back
 CONNECT_TIMEOUT_S = 10
+IDLE = psycopg.pq.TransactionStatus.IDLE
 
 
 def connect(url: str) -> Connection:
     """A connection on which every statement is a transaction of its own. Raises StoreFailed or StoreBusy."""
     try:
-        connection: Connection = psycopg.connect(url, autocommit=True, **_defaults(url))
+        connection = Connection.connect(url, autocommit=True, **_defaults(url))
     except psycopg.Error as error:
         ours = translated(error)
         if isinstance(ours, StoreFailed):
@@ -67,7 +67,7 @@ class Pool:
         self._free = threading.Condition(self._lock)
         self._idle: list[Connection] = []
         self._all: set[Connection] = set()
-        self._taken = 0
+        self._taken = self._waiters = 0
 
     def take(self) -> Connection:
         """A connection that is alive as far as one can tell without asking. Raises StoreBusy when none comes back."""
@@ -77,33 +77,34 @@ class Pool:
             if self._closed:
                 raise Closed
             self._taken += 1
-            stale: list[Connection] = []
-            while self._idle:
-                connection = self._idle.pop()
-                if _is_quiet(connection):
-                    break
-                stale.append(connection)
-            else:
-                connection = None
-        for broken in stale:
-            self._end(broken)
-        return connection or self._connected()
+            idle = self._idle.pop() if self._idle else None
+        while idle is not None:
+            if _is_quiet(idle):
+                return idle
+            self._end(idle)
+            with self._lock:
+                idle = self._idle.pop() if self._idle else None
+        return self._connected()
 
     def _wait(self) -> None:
         """The lock is held before and after."""
-        deadline = monotonic() + WAIT_S
-        while self._taken >= self.limit and not self._closed:
-            if not self._free.wait(deadline - monotonic()) and monotonic() >= deadline:
-                raise StoreBusy(
-                    f"all {self.limit} connections of this process are in use since {WAIT_S:g} s: "
-                    "nothing was written, try again"
-                )
+        self._waiters += 1
+        try:
+            free = self._free.wait_for(lambda: self._taken < self.limit or self._closed, WAIT_S)
+        finally:
+            self._waiters -= 1
+        if not free:
+            raise StoreBusy(
+                f"all {self.limit} connections of this process are in use since {WAIT_S:g} s: "
+                "nothing was written, try again"
+            )
 
     def _connected(self) -> Connection:
         try:
             connection = connect(self._url)
         except BaseException:
-            self._release()
+            with self._lock:
+                self._back()
             raise
         with self._lock:
             self._all.add(connection)
@@ -111,18 +112,20 @@ class Pool:
 
     def give(self, connection: Connection) -> None:
         """Back into the pool, unless it is broken or in the middle of something."""
-        whole = not connection.closed and connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+        whole = connection.pgconn.transaction_status == IDLE
         with self._lock:
-            whole = whole and not self._closed
-            if whole:
+            if whole and not self._closed:
                 self._idle.append(connection)
-        if not whole:
-            self._end(connection)
-        self._release()
-
-    def _release(self) -> None:
+                self._back()
+                return
+        self._end(connection)
         with self._lock:
-            self._taken -= 1
+            self._back()
+
+    def _back(self) -> None:
+        """One less is out; the lock is held."""
+        self._taken -= 1
+        if self._waiters:
             self._free.notify()
 
     def _end(self, connection: Connection) -> None:
@@ -149,10 +152,8 @@ class Pool:
 
 def _is_quiet(connection: Connection) -> bool:
     """Whether nothing waits to be read: on an idle connection that could only be the server's goodbye."""
-    if connection.closed:
-        return False
     poll = select.poll()
-    poll.register(connection.fileno(), select.POLLIN)
+    poll.register(connection.pgconn.socket, select.POLLIN)
     return not poll.poll(0)
 
 

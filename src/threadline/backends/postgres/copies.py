@@ -50,12 +50,11 @@ def keys(connection: Connection, ref: Ref, after: int) -> list[KeyRow]:
 
 def adopt(
     connection: Connection,
+    durable: bool,
     original: Original,
     shared: tuple[Piece, ...],
     origin: Ref | None,
     base: State,
-    *,
-    durable: bool,
 ) -> Ref:
     """Make a session as another store holds it, with nothing of its own log yet. Raises Taken."""
     _, id, key, _, tree = original.ref
@@ -92,7 +91,7 @@ def _make(
     return ref
 
 
-def receive(connection: Connection, ref: Ref, portion: Portion, *, durable: bool) -> None:
+def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -> None:
     """Store rows as they are, and what is said of the session after them."""
     with Transaction(connection, durable=durable) as transaction:
         writing = Writing(ref, transaction.lock(ref), NO_LOG, lambda key: None, None)

@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 def create(
-    connection: Connection, new: NewSession, ops: Sequence[Op] = (), expect: int | None = None, *, durable: bool
+    connection: Connection, durable: bool, new: NewSession, ops: Sequence[Op] = (), expect: int | None = None
 ) -> Written:
     """Make a session and write to it. Raises Taken if its id or key has one."""
     wanted = places.place_of(new, new.salt)
@@ -44,7 +44,7 @@ def create(
     return placed(connection, new, wanted, make, fixed=False)
 
 
-def fork(connection: Connection, origin: Ref, at: int | None, new: NewSession, *, durable: bool) -> Ref:
+def fork(connection: Connection, durable: bool, origin: Ref, at: int | None, new: NewSession) -> Ref:
     """Make a session that shares the log of its origin, in the same tree."""
     head = one(connection, "head", (origin.tree, origin.number))
     if head is None:

@@ -14,9 +14,15 @@ from threadline.errors import Damaged, StoreBusy, StoreFailed, StoreFull, Thread
 
 SQL = sql.queries("postgres")
 
-Connection: TypeAlias = psycopg.Connection[tuple[Any, ...]]
 Values: TypeAlias = tuple[Any, ...] | dict[str, Any]
 Statement: TypeAlias = tuple[str, Values]
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that knows which statements are prepared on it by ourselves: see wire.py."""
+
+    prepared: frozenset[bytes] = frozenset()
+
 
 # The transaction was certainly undone, and the same again may well succeed.
 UNDONE = (errors.SerializationFailure, errors.DeadlockDetected)

@@ -87,7 +87,7 @@ def log_of(connection: Connection, ref: Ref) -> PiecedLog:
 
 
 def write(
-    connection: Connection, ref: Ref, ops: Sequence[Op], expect: int | None, change: Change | None, *, durable: bool
+    connection: Connection, durable: bool, ref: Ref, ops: Sequence[Op], expect: int | None, change: Change | None
 ) -> Written:
     with Transaction(connection, durable=durable) as transaction:
         head = transaction.lock(ref)
@@ -107,7 +107,7 @@ def _find_key(connection: Connection, ref: Ref, key: bytes) -> Known | None:
     return found
 
 
-def change_about(connection: Connection, ref: Ref, change: Change, *, durable: bool) -> None:
+def change_about(connection: Connection, durable: bool, ref: Ref, change: Change) -> None:
     with Transaction(connection, durable=durable) as transaction:
         head = transaction.lock(ref)
         writing = Writing(ref, head, log_of(connection, ref), lambda key: None, None)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from struct import Struct
-from weakref import WeakKeyDictionary
 
 from psycopg import errors, generators, pq
 from psycopg.pq.abc import PGresult
@@ -22,22 +21,23 @@ Value = bytes | None
 _HEADER = Struct(">iiiii")
 _NULL = b"\xff\xff\xff\xff"
 _BINARY = 1
-_prepared: WeakKeyDictionary[Connection, set[str]] = WeakKeyDictionary()
 
 
-def call(connection: Connection, name: str, values: Sequence[Value]) -> list[int]:
+def call(connection: Connection, name: bytes, values: Sequence[Value]) -> list[int]:
     """Run a named statement that gives an array of numbers. Can be interrupted, and raises what the driver would."""
-    known = _prepared.get(connection)
-    if known is None or name not in known:
+    if name not in connection.prepared:
         _prepare(connection, name, len(values))
-    connection.pgconn.send_query_prepared(name.encode(), values, (_BINARY,) * len(values))
     try:
-        result = _finished(connection)
+        result = _run(connection, name, values)
     except errors.InvalidSqlStatementName:  # somebody forgot it: the driver, or a pooler between us and the server
         _prepare(connection, name, len(values))
-        connection.pgconn.send_query_prepared(name.encode(), values, (_BINARY,) * len(values))
-        result = _finished(connection)
+        result = _run(connection, name, values)
     return list(map(int, (result.get_value(0, 0) or b"{}")[1:-1].split(b",")))
+
+
+def _run(connection: Connection, name: bytes, values: Sequence[Value]) -> PGresult:
+    connection.pgconn.send_query_prepared(name, values, (_BINARY,) * len(values))
+    return _finished(connection)
 
 
 def roll_back(connection: Connection) -> None:
@@ -46,11 +46,11 @@ def roll_back(connection: Connection) -> None:
     _finished(connection)
 
 
-def _prepare(connection: Connection, name: str, count: int) -> None:
-    statement = SQL[name].replace("%s", "{}").format(*(f"${n}" for n in range(1, count + 1)))
-    connection.pgconn.send_prepare(name.encode(), statement.encode())
+def _prepare(connection: Connection, name: bytes, count: int) -> None:
+    statement = SQL[name.decode()].replace("%s", "{}").format(*(f"${n}" for n in range(1, count + 1)))
+    connection.pgconn.send_prepare(name, statement.encode())
     _finished(connection)
-    _prepared.setdefault(connection, set()).add(name)
+    connection.prepared |= {name}
 
 
 def _finished(connection: Connection) -> PGresult:

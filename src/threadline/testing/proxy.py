@@ -1,4 +1,4 @@
-"""Between a store and its server: counts round trips, and cuts the line at the worst moment."""
+"""A line between a store and its PostgreSQL server that counts round trips, and can be cut at the worst moment."""
 
 from __future__ import annotations
 
