@@ -65,8 +65,8 @@ def distant(proxy: Proxy, postgres_url: str) -> Iterator[Session]:
     with threadline.open(proxy.url(str(psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]))) as store:
         session = store.session("k")
         session.append("first")
-        session.append("second")
-        session.extend(["third", "fourth"])
+        session.extend(["second", "third"])
+        session.append("fourth")
         yield session
 
 

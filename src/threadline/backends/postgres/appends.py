@@ -1,4 +1,4 @@
-"""Appends: ops as the arguments of `threadline.write` on the server, which does all of it in one round trip."""
+"""Appends: ops as arguments of a function on the server, which does all of it in one round trip."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from threadline.backends.postgres.wire import (
     flags,
     number,
     numbers,
+    prepare,
 )
 from threadline.core.about import opening_words
 from threadline.core.entries import ASSISTANT, CALLER, STRUCTURAL, USER, Draft, calls_and_results, stored, text
@@ -52,13 +53,15 @@ def append(
     `seen` is what is known of the session: the last head, and `opened`: words that open it no more are not sent.
     Raises Uncertain where the server went before it answered."""
     head, opened = seen
-    if len(ops) == 1 and len(ops[0].entries) == 1:
-        name, values = b"write", _of_one(ops[0], opened)
+    if opened == OPENED_BY_USER and len(ops) == 1 and len(ops[0].entries) == 1 and not _speaks_of_tools(ops[0]):
+        name, values = b"append", _of_one(ops[0])
     else:
-        name, values = b"write_many", _of_many(ops, opened)
+        name, values = b"write", _of_many(ops, opened)
     expected = None if expect is None else number(expect)
+    arguments = (ref.tree, number(ref.number), expected, _FLAGS[durable], *values)
+    prepare(connection, name, len(arguments))
     try:
-        answer = call(connection, name, (ref.tree, number(ref.number), expected, _FLAGS[durable], *values))
+        answer = call(connection, name, arguments)
     except psycopg.Error as error:
         if is_gone(error, connection):
             raise Uncertain(ref.id, head if expect is None else expect) from error
@@ -71,7 +74,12 @@ def append(
 _FLAGS = (b"\0", b"\1")
 
 
-def _of_one(op: Append, opened: int) -> tuple[Value, ...]:
+def _speaks_of_tools(op: Append) -> bool:
+    message = op.entries[0].message
+    return message is not None and bool(calls_and_results(message))
+
+
+def _of_one(op: Append) -> tuple[Value, ...]:
     (draft,) = op.entries
     return (
         op.key,
@@ -84,8 +92,6 @@ def _of_one(op: Append, opened: int) -> tuple[Value, ...]:
         draft.digest,
         draft.usage,
         draft.body,
-        *_parts(op.entries),
-        *_openings(op.entries, opened),
     )
 
 

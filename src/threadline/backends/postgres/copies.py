@@ -9,12 +9,11 @@ from threadline.backends.backend import STATUSES, KeyRow, NewSession, Original, 
 from threadline.backends.postgres import places
 from threadline.backends.postgres.founding import ENDLESS, placed, session_rows
 from threadline.backends.postgres.places import Place
-from threadline.backends.postgres.rows import columns_of, said
+from threadline.backends.postgres.rows import columns_of, key_seal, said
 from threadline.backends.postgres.statements import Connection, Statement, many, one
 from threadline.backends.postgres.transactions import Transaction, changed_about
 from threadline.backends.postgres.writing import Writing
 from threadline.core.about import opened_by, unopened
-from threadline.core.digest import seal
 from threadline.core.entries import text
 from threadline.core.fold import State
 from threadline.core.reading import NO_LOG
@@ -101,7 +100,7 @@ def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -
         statements: list[Statement] = [("insert_entry", (ref.tree, own, *columns_of(row))) for row in portion.rows]
         for key in portion.keys:
             columns = (ref.tree, own, *key)
-            statements.append(("insert_key", (*columns, seal(*columns))))
+            statements.append(("insert_key", (*columns, key_seal(*columns))))
         statements += changed_about(connection, ref, portion.about)
         writing.state, writing.opened = portion.state, opened_by(portion.about)
         writing.status, writing.updated_at = STATUSES.index(portion.status), portion.updated_at

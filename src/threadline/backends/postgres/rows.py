@@ -5,6 +5,7 @@ stack of open calls, and the opening words of a session."""
 
 from __future__ import annotations
 
+from hashlib import sha256
 from typing import Any
 
 from msgspec.structs import replace
@@ -15,7 +16,6 @@ from threadline.core import calls, codec
 from threadline.core.about import About, unopened
 from threadline.core.about import decode as about_of
 from threadline.core.calls import Node, OpenCall
-from threadline.core.digest import seal
 from threadline.core.entries import Row, stored, text, text_or_none
 from threadline.core.fold import State
 
@@ -78,6 +78,22 @@ def record_of(found: tuple[Any, ...]) -> Record:
     return Record(number, text(id), named, about, STATUSES[status], State._make(fold), created_at, updated_at)
 
 
+# -- seals ---------------------------------------------------------------------------------------------
+
+
 def head_seal(tree: bytes, number: int, realm: bytes, own: int, status: int, opened: int, updated_at: int) -> bytes:
     """Over what does not follow from the log, as `threadline.head_seal` on the server."""
-    return seal(tree, number, realm, own, status, opened, updated_at)
+    return _seal(tree, _number(number), realm, *map(_number, (own, status, opened, updated_at)))
+
+
+def key_seal(tree: bytes, own: int, key: bytes, seq: int, count: int, identity: bytes) -> bytes:
+    """As `threadline.key_seal` on the server."""
+    return _seal(tree, _number(own), _number(len(key)), key, _number(seq), _number(count), identity)
+
+
+def _seal(*columns: bytes) -> bytes:
+    return sha256(b"".join(columns)).digest()[:8]
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(8, "big", signed=True)

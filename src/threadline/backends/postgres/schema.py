@@ -86,11 +86,11 @@ def difference(connection: Connection) -> str | None:
     """What is not ours about the functions on the server; None if nothing."""
     found = {name: _plain(source) for name, source in many(connection, "functions")}
     ours = sql.functions("postgres")
-    for name in ("write", "head_seal", "key_seal"):
+    for name in ("append", "write", "head_seal", "key_seal"):
         if name not in found:
             return f"the function threadline.{name} is missing"
-    if found["write"] and found["write"] not in _plain(ours):
-        return "the function threadline.write is not the one of this version"
+        if found[name] not in _plain(ours):
+            return f"the function threadline.{name} is not the one of this version"
     return None
 
 

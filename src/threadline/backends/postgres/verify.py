@@ -12,7 +12,7 @@ from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.log import PiecedLog
 from threadline.backends.postgres import schema
 from threadline.backends.postgres.places import name_of
-from threadline.backends.postgres.rows import head_seal, said
+from threadline.backends.postgres.rows import head_seal, key_seal, said
 from threadline.backends.postgres.statements import Connection, many, one
 from threadline.backends.postgres.transactions import log_of
 from threadline.core.about import About, opening_words
@@ -166,7 +166,7 @@ def _keys(connection: Connection, tree: bytes, own: int, name: str, counts: dict
     """Every idempotency key against its seal and the entries it names, and the other way round."""
     for *columns, mark, found in many(connection, "verify_keys", (tree, own)):
         counts["keys"] += 1
-        if seal(*columns) != mark:
+        if key_seal(*columns) != mark:
             yield Problem(name, columns[3], "the row of an idempotency key does not match its seal")
         elif found != columns[4]:
             yield Problem(name, columns[3], "an idempotency key names entries that do not carry it")

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from struct import Struct
+from threading import get_ident, main_thread
+from typing import Any
 
 from psycopg import errors, generators, pq
 from psycopg.pq.abc import PGresult
@@ -19,25 +21,39 @@ BOOL, BYTEA, INT8, TEXT = 16, 17, 20, 25  # PostgreSQL's numbers of types
 Value = bytes | None
 
 _HEADER = Struct(">iiiii")
+_MAIN = main_thread().ident
 _NULL = b"\xff\xff\xff\xff"
 _BINARY = 1
 
 
-def call(connection: Connection, name: bytes, values: Sequence[Value]) -> list[int]:
-    """Run a named statement that gives an array of numbers. Can be interrupted, and raises what the driver would."""
+def prepare(connection: Connection, name: bytes, count: int) -> None:
+    """Make a statement known to the server, once per connection. `count` is how many values it takes."""
     if name not in connection.prepared:
-        _prepare(connection, name, len(values))
+        statement = SQL[name.decode()].replace("%s", "{}").format(*(f"${n}" for n in range(1, count + 1)))
+        connection.pgconn.send_prepare(name, statement.encode())
+        _finished(connection)
+        connection.prepared |= {name}
+
+
+def call(connection: Connection, name: bytes, values: Sequence[Value]) -> list[int]:
+    """Run a prepared statement that gives an array of numbers. Raises what the driver would."""
     try:
         result = _run(connection, name, values)
     except errors.InvalidSqlStatementName:  # somebody forgot it: the driver, or a pooler between us and the server
-        _prepare(connection, name, len(values))
+        connection.prepared -= {name}
+        prepare(connection, name, len(values))
         result = _run(connection, name, values)
     return list(map(int, (result.get_value(0, 0) or b"{}")[1:-1].split(b",")))
 
 
 def _run(connection: Connection, name: bytes, values: Sequence[Value]) -> PGresult:
-    connection.pgconn.send_query_prepared(name, values, (_BINARY,) * len(values))
-    return _finished(connection)
+    """In the main thread so that Ctrl-C gets through; no other thread ever hears of it, and there waiting in one go is
+    cheaper by half: the interpreter's lock changes hands once."""
+    if get_ident() == _MAIN:
+        connection.pgconn.send_query_prepared(name, values, (_BINARY,) * len(values))
+        return _finished(connection)
+    blocking: Any = connection.pgconn.exec_prepared  # its types forget that a value may be NULL
+    return _checked(connection, blocking(name, values, (_BINARY,) * len(values)))
 
 
 def roll_back(connection: Connection) -> None:
@@ -46,16 +62,13 @@ def roll_back(connection: Connection) -> None:
     _finished(connection)
 
 
-def _prepare(connection: Connection, name: bytes, count: int) -> None:
-    statement = SQL[name.decode()].replace("%s", "{}").format(*(f"${n}" for n in range(1, count + 1)))
-    connection.pgconn.send_prepare(name, statement.encode())
-    _finished(connection)
-    connection.prepared |= {name}
-
-
 def _finished(connection: Connection) -> PGresult:
-    result: PGresult
+    """The result of what was sent."""
     (result,) = connection.wait(generators.execute(connection.pgconn))
+    return _checked(connection, result)
+
+
+def _checked(connection: Connection, result: PGresult) -> PGresult:
     if result.status not in _FINE:
         raise errors.error_from_result(result, connection.info.encoding)
     return result

@@ -10,10 +10,9 @@ from typing import Any
 from threadline.backends.backend import STATUSES, Ref
 from threadline.backends.log import PAGE
 from threadline.backends.postgres.appends import OPENED_BY
-from threadline.backends.postgres.rows import columns_of, head_seal
+from threadline.backends.postgres.rows import columns_of, head_seal, key_seal
 from threadline.backends.postgres.statements import Statement
 from threadline.core.about import opening_words
-from threadline.core.digest import seal
 from threadline.core.entries import Draft, Entry, Row, stored, text
 from threadline.core.fold import State, after
 from threadline.core.ops import Op
@@ -104,7 +103,7 @@ class Writing:
             yield "insert_entry", (tree, self.own, *columns_of(row))
         for key, known in self._keys.items():
             columns = (tree, self.own, key, *known)
-            yield "insert_key", (*columns, seal(*columns))
+            yield "insert_key", (*columns, key_seal(*columns))
 
     def moved(self, *, new: bool = False) -> Iterator[Statement]:
         """The head row after them; of a new session in any case."""

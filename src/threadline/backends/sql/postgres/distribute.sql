@@ -63,6 +63,12 @@ SELECT create_distributed_function('threadline.head_seal(bytea, bigint, bytea, b
 -- function_key_seal: on every node
 SELECT create_distributed_function('threadline.key_seal(bytea, bigint, bytea, bigint, bigint, bytea)')
 
+-- function_append: runs where its tree is
+SELECT create_distributed_function(
+    'threadline.append(bytea, bigint, bigint, boolean, bytea, bytea, bigint, text, bigint, bigint, bigint, bytea, bytea,
+                       bytea)',
+    'the_tree', colocate_with => 'threadline.head')
+
 -- function_write: runs where its tree is
 SELECT create_distributed_function(
     'threadline.write(bytea, bigint, bigint, boolean, bytea[], bytea[], bigint[], bigint[], text[], bigint[], bigint[],

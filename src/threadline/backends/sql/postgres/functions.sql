@@ -245,18 +245,98 @@ BEGIN
 END
 $$;
 
--- A seal is the first 8 bytes of the SHA-256 of columns joined by "|": numbers in digits, bytes as "length:bytes".
+-- `append` is the common case of `write`, and costs half of it: one entry without tool calls or results, in a session that
+-- has its opening words. The UPDATE waits for the session's other writers and then sees what they left. Where it finds
+-- nothing to update, or the key is known, `write` says why.
+
+CREATE OR REPLACE FUNCTION threadline.append(
+    the_tree     bytea,
+    the_session  bigint,
+    the_expect   bigint,
+    durable      boolean,
+    the_key      bytea,
+    the_identity bytea,
+    the_moment   bigint,
+    the_kind     text,
+    the_time     bigint,
+    the_size     bigint,
+    the_voice    bigint,
+    the_digest   bytea,
+    the_usage    bytea,
+    the_body     bytea
+) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    h            record;
+    seen         bigint := CASE WHEN the_voice > 0 THEN 1 ELSE 0 END;
+    known        boolean := false;
+BEGIN
+    IF NOT durable THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    ELSIF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    IF current_setting('lock_timeout') = '0' THEN
+        PERFORM set_config('lock_timeout', '30s', true);
+    END IF;
+
+    IF the_key IS NOT NULL THEN
+        PERFORM 1 FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
+        SELECT true INTO known
+        FROM   threadline.share s
+        JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log AND t.key = the_key
+                               AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
+        WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
+    END IF;
+
+    IF known IS NOT TRUE THEN
+        UPDATE threadline.head t
+        SET    updated_at = greatest(the_moment, t.updated_at + 1),
+               head = t.head + 1,
+               chain = substr(sha256(t.chain || int8send(t.head + 1) || the_digest), 1, 16),
+               shown = t.shown + seen,
+               messages = t.messages + seen,
+               total = t.total + seen * the_size,
+               tokens = t.tokens + seen * the_size,
+               asked = CASE the_voice WHEN 2 THEN t.head + 1 WHEN 3 THEN 0 ELSE t.asked END,
+               seal = threadline.head_seal(t.tree, t.session, t.realm, t.log, t.status, t.opened,
+                                           greatest(the_moment, t.updated_at + 1))
+        WHERE  t.tree = the_tree AND t.session = the_session AND t.status = 0 AND t.opened = 2
+        AND    (the_expect IS NULL OR t.head = the_expect)
+        RETURNING t.log, t.head, t.chain, t.view, t.shown, t.total, t.open, t.asked INTO h;
+    END IF;
+    IF known OR NOT FOUND THEN
+        RETURN threadline.write(
+            the_tree, the_session, the_expect, durable, ARRAY[the_key], ARRAY[the_identity], ARRAY[1], ARRAY[the_moment],
+            ARRAY[the_kind], ARRAY[the_time], ARRAY[the_size], ARRAY[the_voice], ARRAY[the_digest], ARRAY[the_usage],
+            ARRAY[the_body], '{}', '{}', '{}', '{}', '{}', '{}');
+    END IF;
+
+    INSERT INTO threadline.entry
+        (tree, log, seq, at, tokens, view, shown, total, open, asked, voice, kind, digest, chain, key, usage, body)
+    VALUES (the_tree, h.log, h.head, the_time, the_size, h.view, h.shown, h.total, h.open, h.asked,
+            the_voice, the_kind, the_digest, h.chain, the_key, the_usage, the_body);
+    IF the_key IS NOT NULL THEN
+        INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal)
+        VALUES (the_tree, h.log, the_key, h.head, 1, the_identity,
+                threadline.key_seal(the_tree, h.log, the_key, h.head, 1, the_identity));
+    END IF;
+    RETURN ARRAY[0, h.head - 1, 2, h.head, 1, 1];
+END
+$$;
+
+-- A seal is the first 8 bytes of the SHA-256 of columns one after the other: a number as 8 bytes with the highest first,
+-- bytes as they are, or after their length where that is not fixed.
 
 CREATE OR REPLACE FUNCTION threadline.head_seal(
     tree bytea, session bigint, realm bytea, log bigint, status bigint, opened bigint, updated_at bigint
 ) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN substr(sha256(
-    convert_to(length(tree) || ':', 'UTF8') || tree || convert_to('|' || session || '|' || length(realm) || ':', 'UTF8')
-    || realm || convert_to('|' || log || '|' || status || '|' || opened || '|' || updated_at, 'UTF8')), 1, 8);
+AS $$ SELECT substr(sha256(tree || int8send(session) || realm || int8send(log) || int8send(status) || int8send(opened)
+                           || int8send(updated_at)), 1, 8) $$;
 
 CREATE OR REPLACE FUNCTION threadline.key_seal(
     tree bytea, log bigint, key bytea, seq bigint, count bigint, identity bytea
 ) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
-RETURN substr(sha256(
-    convert_to(length(tree) || ':', 'UTF8') || tree || convert_to('|' || log || '|' || length(key) || ':', 'UTF8')
-    || key || convert_to('|' || seq || '|' || count || '|' || length(identity) || ':', 'UTF8') || identity), 1, 8);
+AS $$ SELECT substr(sha256(tree || int8send(log) || int8send(length(key)) || key || int8send(seq) || int8send(count)
+                           || identity), 1, 8) $$;

@@ -1,12 +1,9 @@
 -- Every statement that threadline runs on PostgreSQL, by name. Values are always bound.
 
--- write: append, in one round trip; one call of one entry
-SELECT threadline.write(%s, %s, %s, %s, ARRAY[%s::bytea], ARRAY[%s::bytea], ARRAY[1::bigint], ARRAY[%s::bigint],
-                        ARRAY[%s::text], ARRAY[%s::bigint], ARRAY[%s::bigint], ARRAY[%s::bigint], ARRAY[%s::bytea],
-                        ARRAY[%s::bytea], ARRAY[%s::bytea], %s::bigint[], %s::boolean[], %s::bytea[],
-                        %s::bigint[], %s::bigint[], %s::bytea[])
+-- append: the common case in one round trip: one entry, no tools, in a session that has its opening words
+SELECT threadline.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
--- write_many: append, in one round trip; any number of calls and entries
+-- write: append anything, in one round trip: any number of calls and entries
 SELECT threadline.write(%s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[],
                         %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[],
                         %s::bytea[], %s::bytea[], %s::bigint[], %s::boolean[], %s::bytea[],
