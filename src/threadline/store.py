@@ -1,4 +1,4 @@
-"""A store is a place where sessions live: one SQLite file."""
+"""A store is a place where sessions live: one SQLite file, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -241,7 +241,7 @@ def open(
     clock: Clock | None = None,
     count_tokens: Callable[[Message], int] | None = None,
 ) -> Store:
-    """Open a store: a file (made if it is not there, with its folders), ":memory:", or the default one.
+    """Open a store: a file (made with its folders if it is not there), ":memory:", a postgresql:// URL, or the default.
 
     The default is $THREADLINE_HOME/threadline.db, else the platform's data directory. `durability="full"`: what is
     acknowledged survives power loss; "relaxed": a crash of the process, but perhaps not the last moments before a power
@@ -292,7 +292,9 @@ def _path(url: str | os.PathLike[str] | None) -> str:
     if not path or "\0" in path:
         raise InvalidArgument(f"a store is a path, ':memory:' or None, not {path!r}")
     if "://" in path:
-        raise InvalidArgument(f"no backend for {path.partition('://')[0]}:// addresses: a store is a file")
+        raise InvalidArgument(
+            f"no backend for {path.partition('://')[0]}:// addresses: a store is a file or postgresql://"
+        )
     return os.path.abspath(os.path.expanduser(path))
 
 
