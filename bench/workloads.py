@@ -16,6 +16,7 @@ from bench.contexts import context
 from bench.families import tree, usage
 from bench.floors import BareLog, bare_listing, bare_tail
 from bench.measure import cpu_ms_of_script, in_turns
+from bench.postgres import postgres
 from threadline import Message, Session, Store
 from threadline.backends.sqlite.backend import SqliteBackend
 from threadline.core import codec
@@ -125,6 +126,11 @@ def start(folder: Path, large: int) -> Iterator[Found]:
     yield "first append of a process", cpu_ms_of_script(script), 120, "ms CPU", "over an empty process"
 
 
+def on_a_server(folder: Path, large: int) -> Iterator[Found]:
+    """The same store on PostgreSQL, beside bare psycopg."""
+    return postgres(MESSAGE, BODY, large)
+
+
 def life(folder: Path, large: int) -> Iterator[Found]:
     """A token of a draft, the way to a follower, the state of a long log, and an append under a lease."""
     with threadline.open(folder / "life.db", durability="relaxed") as store:
@@ -163,6 +169,7 @@ ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (
     usage,
     tree,
     start,
+    on_a_server,
 )
 
 

@@ -25,6 +25,7 @@ MAY_USE = {
     "backends": {"core", "errors", "messages"},
     "pen": {"formats", "core", "errors", "messages"},
     "context": {"formats", "core", "errors", "messages"},
+    "postgres": {"backends", "errors"},
     "leases": {"backends", "core", "errors", "pen"},
     "drafts": {"core", "errors", "messages", "pen"},
     "following": {"backends", "core", "errors"},
@@ -45,6 +46,7 @@ MAY_USE = {
     "__init__": {
         "formats",
         "tokenizers",
+        "postgres",
         "aio",
         "backends",
         "context",

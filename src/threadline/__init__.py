@@ -10,11 +10,14 @@ from importlib import import_module
 TYPE_CHECKING = False  # type checkers take it for true; importing typing for it would cost 10 ms
 if TYPE_CHECKING:
     from threadline import formats as formats
+    from threadline import postgres as postgres
     from threadline import tokenizers as tokenizers
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
     from threadline.backends.backend import Problem as Problem
+    from threadline.backends.copying import CopyProgress as CopyProgress
+    from threadline.backends.copying import CopyReport as CopyReport
     from threadline.context import Context as Context
     from threadline.context import Difference as Difference
     from threadline.context import diff_contexts as diff_contexts
@@ -71,12 +74,13 @@ if TYPE_CHECKING:
     from threadline.store import PrunePlan as PrunePlan
     from threadline.store import Store as Store
     from threadline.store import VerifyReport as VerifyReport
+    from threadline.store import copy as copy
     from threadline.store import open as open
 
 __version__ = "0.1.0"
 
 _HOMES = {
-    "threadline.store": ("Page", "PrunePlan", "Store", "VerifyReport", "open"),
+    "threadline.store": ("Page", "PrunePlan", "Store", "VerifyReport", "copy", "open"),
     "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo", "Tree"),
     "threadline.aio": ("AsyncSession", "AsyncStore", "aopen"),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
@@ -91,6 +95,7 @@ _HOMES = {
     "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem",),
+    "threadline.backends.copying": ("CopyProgress", "CopyReport"),
     "threadline.errors": (
         "BudgetTooSmall",
         "Closed",
@@ -117,7 +122,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats", "tokenizers")  # modules that are public as a whole
+_ROOMS = ("formats", "postgres", "tokenizers")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

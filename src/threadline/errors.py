@@ -5,7 +5,7 @@ ThreadlineError
 ├── Conflict            somebody else was first
 │   ├── Stale           the head is not the one you expected
 │   └── KeyReused       an idempotency key came back with other content
-├── Uncertain           the disk failed at commit: stored or not, nobody knows yet
+├── Uncertain           the disk or the server failed at commit: stored or not, nobody knows yet
 ├── Closed              the store was closed
 ├── ReadOnly            the store was opened with read_only=True
 ├── NotActive           the session is archived or in the trash
@@ -20,9 +20,9 @@ ThreadlineError
 ├── Damaged             stored bytes are not those that were written
 ├── NotThreadline       a file that belongs to somebody else
 ├── TooNew              a file written by a newer threadline
-├── StoreBusy           a foreign program holds the database
+├── StoreBusy           a foreign program holds the database, or the server is busy
 ├── StoreFull           no space left
-└── StoreFailed         the disk or the operating system refused
+└── StoreFailed         the disk, the operating system or the server refused
 
 Each carries its facts as attributes and says what to do next.
 """
@@ -83,7 +83,7 @@ class Uncertain(ThreadlineError):
     def __init__(self, session: str | None, head: int) -> None:
         what = f"what was to follow entry {head} of session {session!r}" if head else f"a change of session {session!r}"
         super().__init__(
-            f"the disk failed while {what} was committed: it may or may not be stored. "
+            f"the disk or the server failed while {what} was committed: it may or may not be stored. "
             "Look before writing it again, or give writes a key= so that repeating them is safe"
         )
         self.session = session
@@ -222,7 +222,7 @@ class TooNew(ThreadlineError):
 
 
 class StoreBusy(ThreadlineError):
-    """Another program held the database for too long. Nothing was written; try again."""
+    """Another program held the database for too long, or the server is too busy. Nothing was written; try again."""
 
 
 class StoreFull(ThreadlineError):
@@ -230,4 +230,4 @@ class StoreFull(ThreadlineError):
 
 
 class StoreFailed(ThreadlineError):
-    """The disk or the operating system refused. Nothing was written."""
+    """The disk, the operating system or the server refused. Nothing was written."""

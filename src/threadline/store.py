@@ -1,4 +1,4 @@
-"""A store is a place where sessions live: one SQLite file."""
+"""A store is a place where sessions live: one SQLite file, or a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, Problem, Query, SpentQuery
+from threadline.backends.copying import CopyReport, OnProgress, copy_sessions
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
@@ -338,22 +339,40 @@ def open(
     clock: Clock | None = None,
     count_tokens: Callable[[Message], int] | None = None,
 ) -> Store:
-    """Open a store: a file (made if it is not there, with its folders), ":memory:", or the default one.
+    """Open a store: a file (made with its folders if it is not there), ":memory:", a postgresql:// URL, or the default.
 
     The default is $THREADLINE_HOME/threadline.db, else the platform's data directory. `durability="full"`: what is
     acknowledged survives power loss; "relaxed": a crash of the process, but perhaps not the last moments before a power
     cut. `max_depth` is how deep sub-agents may be; children of a root are at depth 1. `prices` gives, for the name of
     a model, what a million tokens cost: {"input": 3.0, "output": 15.0, "cache_read": 0.3, "cache_write": 3.75}, or None
     if it does not know. `clock` returns an aware datetime, `count_tokens` takes a Message."""
-    from threadline.backends.sqlite.backend import SqliteBackend
-
     if durability not in ("full", "relaxed"):
         raise InvalidArgument(f'durability is "full" or "relaxed", not {durability!r}')
     if not isinstance(max_depth, int) or isinstance(max_depth, bool) or max_depth < 0:
         raise InvalidArgument(f"max_depth is a number from 0 on, not {max_depth!r}")
     pen = Pen(clock, count_tokens, prices)
-    backend = SqliteBackend(_path(url), durability=durability, read_only=read_only)
-    return Store(backend, namespace=_checked_namespace(namespace), pen=pen, max_depth=max_depth)
+    named = _checked_namespace(namespace)
+    return Store(_backend(url, durability, read_only), namespace=named, pen=pen, max_depth=max_depth)
+
+
+def _backend(url: str | os.PathLike[str] | None, durability: str, read_only: bool) -> Backend:
+    if isinstance(url, str) and url.startswith(("postgresql://", "postgres://")):
+        try:
+            from threadline.backends.postgres.backend import PostgresBackend
+        except ImportError as error:
+            raise InvalidArgument("PostgreSQL needs its driver: pip install 'threadline[postgres]'") from error
+        return PostgresBackend(url, durability=durability, read_only=read_only)
+    from threadline.backends.sqlite.backend import SqliteBackend
+
+    return SqliteBackend(_path(url), durability=durability, read_only=read_only)
+
+
+def copy(source: Store, target: Store, *, progress: OnProgress | None = None) -> CopyReport:
+    """Copy all sessions, of all namespaces, from one store into another: from a file to a server, or back.
+
+    Every row is the same there, byte for byte, and checked by its digest and chain on the way. It can be broken off and
+    called again: then it adds what is missing. `progress` is called after each portion, in the same thread."""
+    return copy_sessions(source._backend, target._backend, progress)
 
 
 def default_path() -> str:
@@ -376,7 +395,9 @@ def _path(url: str | os.PathLike[str] | None) -> str:
     if not path or "\0" in path:
         raise InvalidArgument(f"a store is a path, ':memory:' or None, not {path!r}")
     if "://" in path:
-        raise InvalidArgument(f"no backend for {path.partition('://')[0]}:// addresses: a store is a file")
+        raise InvalidArgument(
+            f"no backend for {path.partition('://')[0]}:// addresses: a store is a file or postgresql://"
+        )
     return os.path.abspath(os.path.expanduser(path))
 
 

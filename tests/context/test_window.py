@@ -10,6 +10,7 @@ from typing import Any
 
 import apsw
 import pytest
+from threadline.backends.sqlite.log import SqliteLog
 
 import threadline
 from threadline import (
@@ -27,7 +28,6 @@ from threadline import (
     diff_contexts,
     formats,
 )
-from threadline.backends.sqlite.log import SqliteLog
 
 FORMATS = ("threadline", "anthropic", "openai", "responses", "gemini")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)

@@ -53,7 +53,11 @@ def workshop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[dict[s
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_every_example_does_what_the_page_shows(page: Path, workshop: dict[str, Any]) -> None:
+def test_every_example_does_what_the_page_shows(
+    page: Path, workshop: dict[str, Any], request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if "THREADLINE_URL" in page.read_text(encoding="utf-8"):
+        monkeypatch.setenv("THREADLINE_URL", request.getfixturevalue("postgres_url"))
     found = blocks(page)
     for block, following in zip(found, [*found[1:], None], strict=False):
         if block.language != "python":

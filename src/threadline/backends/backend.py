@@ -5,13 +5,13 @@ and hands rows back exactly as they were given. Errors of its engine become ours
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from msgspec import Struct
 
 from threadline.core.about import About, Change
-from threadline.core.entries import Entry
+from threadline.core.entries import Entry, Row
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
@@ -128,6 +128,39 @@ class Problem(Struct, frozen=True):
     session: str | None
     seq: int | None
     what: str
+
+
+class KeyRow(NamedTuple):
+    """What an idempotency key stands for: so many `entries` from `seq` on, whose content had that identity."""
+
+    key: bytes
+    seq: int
+    entries: int
+    identity: bytes
+
+
+class Original(Struct, frozen=True):
+    """A session as one store holds it, for another to hold it so, too: all that does not follow from its entries."""
+
+    ref: Ref  # in the store that it comes from
+    namespace: str
+    salt: bytes
+    created_at: int
+    updated_at: int
+    status: str
+    about: About
+    origin: int | None  # the number of the session that it was forked from, in the store that it comes from
+
+
+class Portion(NamedTuple):
+    """A stretch of a session's own log as it is stored, and the state and what is said of the session after it."""
+
+    rows: Sequence[Row]
+    keys: Sequence[KeyRow]
+    state: State
+    about: About
+    status: str
+    updated_at: int
 
 
 class Backend(Protocol):
@@ -272,6 +305,22 @@ class Backend(Protocol):
     def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
         """The sessions of a namespace that changed since `mark`, each once, and the mark of now, by the clock of the
         store; from None only a mark. None that changed in between is missed."""
+
+    def originals(self) -> Iterator[Original]:
+        """Every session of every namespace, each after the one that it was forked from."""
+
+    def keys(self, ref: Ref, after: int) -> list[KeyRow]:
+        """The idempotency keys of the session's own log, of entries after `after`."""
+
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+        """Make a session as another store holds it, in the same tree, with nothing of its own log yet.
+
+        `lineage` is what it shares, in the logs of this store; `base` is its state there."""
+
+    def receive(self, ref: Ref, portion: Portion) -> None:
+        """Store rows that follow the session's head, exactly as they are, and what is said of it then.
+
+        Raises Stale if they do not follow: somebody else writes there."""
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         """All damage there is, and how much was looked at."""

@@ -8,7 +8,9 @@ import click
 
 # name -> (where it lives, what it does): the help text stands here so that listing commands imports none of them.
 COMMANDS = {
+    "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
+    "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
 }
 
 

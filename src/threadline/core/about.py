@@ -120,6 +120,16 @@ def freed(about: About) -> About:
     return replace(about, parent=None, depth=0, lifecycle=DETACHED, call_id=None)
 
 
+def opened_by(about: About) -> int:
+    """Whose words open the session: 2 the user's, 1 the assistant's, 0 nobody's yet."""
+    return {"user": 2, "assistant": 1}.get(about.preview_role or "", 0)
+
+
+def unopened(about: About) -> About:
+    """The same without opening words."""
+    return replace(about, preview=None, preview_seq=0, preview_role=None)
+
+
 def opening_words(message: Message) -> str:
     """The first readable words of a message, on one line. Attachments and tool results do not count."""
     said = " ".join(

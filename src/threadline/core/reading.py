@@ -141,7 +141,7 @@ class Entries(Iterator[Entry]):
     @classmethod
     def none(cls) -> Entries:
         """The log of a session that is not made yet."""
-        return cls(_Nothing(), "", 1, 0, kinds=None, limit=None, reverse=False)
+        return cls(NO_LOG, "", 1, 0, kinds=None, limit=None, reverse=False)
 
     def __next__(self) -> Entry:
         while self._left is None or self._left > 0:
@@ -175,3 +175,6 @@ class _Nothing:
 
     def last(self, kind: str, upto: int) -> int:
         return 0
+
+
+NO_LOG: Log = _Nothing()

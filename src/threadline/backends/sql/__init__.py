@@ -18,11 +18,21 @@ def migrations(engine: str) -> dict[int, str]:
     return {int(name[:4]): _read(engine, "migrations", name) for name in names if name.endswith(".sql")}
 
 
-def queries(engine: str) -> dict[str, str]:
-    """The statements of `queries.sql`: each begins with a line `-- name: what it is for`."""
+def functions(engine: str) -> str:
+    """What runs on the server."""
+    return _read(engine, "functions.sql")
+
+
+def tenants(engine: str) -> str:
+    """Row-level security, for those who want it."""
+    return _read(engine, "tenants.sql")
+
+
+def queries(engine: str, file: str = "queries.sql") -> dict[str, str]:
+    """The statements of a file: each begins with a line `-- name: what it is for`."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
-    for line in _read(engine, "queries.sql").splitlines():
+    for line in _read(engine, file).splitlines():
         if line.startswith("-- ") and ": " in line and line[3 : line.index(":")].isidentifier():
             lines = found[line[3 : line.index(":")]] = []
         else:

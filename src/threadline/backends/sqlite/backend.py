@@ -14,7 +14,11 @@ import apsw
 
 from threadline.backends.backend import (
     Birth,
+    KeyRow,
     NewSession,
+    Original,
+    Piece,
+    Portion,
     Problem,
     Query,
     Record,
@@ -23,11 +27,11 @@ from threadline.backends.backend import (
     Target,
     Written,
 )
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions, trees, usage
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
-from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
@@ -372,8 +376,8 @@ class SqliteBackend:
             transactions.head_of(connection, ref)
             return streams.streams(connection, self._claim, ref)
 
-    def log(self, ref: Ref) -> SqliteLog:
-        return SqliteLog(ref, self._select)
+    def log(self, ref: Ref) -> PiecedLog:
+        return PiecedLog(ref, self._select)
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
         with self._reading() as connection:
@@ -405,6 +409,27 @@ class SqliteBackend:
             return changes.changed(connection, namespace, mark, now)
 
     # -- care ------------------------------------------------------------------------------------------
+
+    def originals(self) -> Iterator[Original]:
+        last = 0
+        while page := self._page_of_originals(last):
+            yield from page
+            last = page[-1].ref.number
+
+    def _page_of_originals(self, after: int) -> list[Original]:
+        with self._reading() as connection:
+            return sessions.originals(connection, after)
+
+    def keys(self, ref: Ref, after: int) -> list[KeyRow]:
+        with self._reading() as connection:
+            return sessions.keys(connection, ref, after)
+
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+        ref: Ref = self._submit(transactions.adopt, original, lineage, origin, base)
+        return ref
+
+    def receive(self, ref: Ref, portion: Portion) -> None:
+        self._submit(transactions.receive, ref, portion)
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.sqlite.verify import verify

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from contextlib import closing, suppress
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
 
 import apsw
 
@@ -105,16 +106,29 @@ def check(connection: apsw.Connection, path: str) -> None:
 
 def backup(connection: apsw.Connection, target: str) -> None:
     """A consistent copy, however much is written meanwhile: one read transaction, no step of which is ever repeated."""
+    with unfinished(target) as path:
+        connection.execute("VACUUM INTO ?", (path,))
+
+
+@contextmanager
+def unfinished(target: str) -> Iterator[str]:
+    """A path to write a new file to; at the end of the block it is whole, on disk, and has its name."""
     if os.path.exists(target):
         raise Conflict(f"{target} exists already: a backup never overwrites, choose a new path")
-    unfinished = target + ".partial"
-    with suppress(FileNotFoundError):
-        os.unlink(unfinished)
-    connection.execute("VACUUM INTO ?", (unfinished,))
-    os.chmod(unfinished, 0o600)
-    sync(unfinished)
-    os.rename(unfinished, target)
+    path = target + ".partial"
+    _remove(path, path + "-wal", path + "-shm")
+    yield path
+    _remove(path + ".lock")
+    os.chmod(path, 0o600)
+    sync(path)
+    os.rename(path, target)
     sync(os.path.dirname(os.path.abspath(target)))
+
+
+def _remove(*paths: str) -> None:
+    for path in paths:
+        with suppress(FileNotFoundError):
+            os.unlink(path)
 
 
 def sync(path: str) -> None:

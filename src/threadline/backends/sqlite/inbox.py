@@ -8,8 +8,8 @@ from typing import Any
 import apsw
 
 from threadline.backends.backend import STATUSES, Ref, Target, Written
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import transactions
-from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.core.digest import seal
 from threadline.core.entries import text
@@ -38,7 +38,7 @@ def _known(connection: apsw.Connection, ref: Ref, letter: Letter) -> Letter | No
     """Raises KeyReused if the key names another message."""
     if (found := one(connection, "find_key", (letter.key, ref.number))) is not None:
         seq, _, named = found
-        same, at = named == letter.identity(), SqliteLog(ref, partial(many, connection)).row(seq).at
+        same, at = named == letter.identity(), PiecedLog(ref, partial(many, connection)).row(seq).at
     elif (waiting := one(connection, "queued_by_key", (ref.number, letter.key))) is not None:
         first = _checked(ref, waiting)
         seq, same, at = 0, first.identity() == letter.identity(), first.at

@@ -9,7 +9,7 @@ from typing import Any
 
 import apsw
 
-from threadline.backends.backend import STATUSES, Piece, Query, Record, Ref
+from threadline.backends.backend import STATUSES, KeyRow, Original, Piece, Query, Record, Ref
 from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, SQL, many, one
 from threadline.backends.sqlite.usage import spent_by_each
@@ -133,3 +133,21 @@ def _few(connection: apsw.Connection, query: Query, values: dict[str, Any]) -> l
             if len(found) <= FEW:
                 return [number for (number,) in found]
     return None
+
+
+def originals(connection: apsw.Connection, after: int) -> list[Original]:
+    """A page of all sessions in the order they were made, for a copy of the store."""
+    return [_original(connection, *found) for found in many(connection, "originals", (after, FEW))]
+
+
+def _original(
+    connection: apsw.Connection, number: int, tree: bytes, id: bytes, key: bytes | None, *columns: Any
+) -> Original:
+    namespace, created_at, updated_at, status, about, origin = columns
+    ref = ref_of(connection, number, tree, id, key)
+    (salt,) = one(connection, "salt", (ref.lineage[0].log,))
+    return Original(ref, text(namespace), salt, created_at, updated_at, STATUSES[status], decode(about), origin)
+
+
+def keys(connection: apsw.Connection, ref: Ref, after: int) -> list[KeyRow]:
+    return [KeyRow(*found) for found in many(connection, "keys_after", (ref.lineage[-1].log, after))]

@@ -10,15 +10,15 @@ from typing import Any
 import apsw
 import msgspec
 
-from threadline.backends.backend import STATUSES, NewSession, Piece, Ref, Target, Written
+from threadline.backends.backend import STATUSES, NewSession, Original, Piece, Portion, Ref, Target, Written
 from threadline.backends.blobs import LARGE_BYTES, compress, pack
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find
 from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
-from threadline.core.about import About, Change, changed, inherited, opening_words
+from threadline.core.about import About, Change, changed, inherited, opened_by, opening_words, unopened
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, Row, stored, text
@@ -51,7 +51,7 @@ def write(
     return Written(ref, entries)
 
 
-class _Writing(SqliteLog):
+class _Writing(PiecedLog):
     """One session while a transaction writes to it: its log, and the fold as it moves on."""
 
     def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None, lease: int | None) -> None:
@@ -174,7 +174,7 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
     at = state.head if at is None else at
     if not 0 <= at <= state.head:
         raise NotFound("entry", at, f"the log ends at {state.head}")
-    log = SqliteLog(origin, partial(many, connection))
+    log = PiecedLog(origin, partial(many, connection))
     salt = one(connection, "salt", (origin.lineage[0].log,))[0]
     state = state_at(log, at, salt)
     about = inherited(about_now(connection, origin), new.about, origin.id, at)
@@ -184,8 +184,7 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
     number = _insert_session(connection, new, tree=origin.tree, origin=origin.number)
     shared = (Piece(piece.log, piece.first, min(piece.last, at)) for piece in origin.lineage if piece.first <= at)
     lineage = (*shared, Piece(log_number, at + 1, ENDLESS))
-    opened = {"user": 2, "assistant": 1}.get(about.preview_role or "", 0)
-    _insert_head(connection, number, new, lineage, (log_number, 0, opened, new.at, *state))
+    _insert_head(connection, number, new, lineage, (log_number, 0, opened_by(about), new.at, *state))
     return Ref(number, new.id, new.key, lineage, origin.tree)
 
 
@@ -268,3 +267,36 @@ def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
         run(connection, "delete_tag", (namespace, stored(tag), ref.number))
     for tag in new - old:
         run(connection, "insert_tag", (namespace, stored(tag), ref.number))
+
+
+# -- copies of another store -----------------------------------------------------------------------------
+
+
+def adopt(
+    connection: apsw.Connection, original: Original, shared: tuple[Piece, ...], origin: Ref | None, base: State
+) -> Ref:
+    """Make a session as another store holds it, with nothing of its own log yet."""
+    _, id, key, _, tree = original.ref
+    new = NewSession(original.namespace, id, key, original.salt, original.created_at, unopened(original.about))
+    run(connection, "insert_log", (new.salt,))
+    log_number = connection.last_insert_rowid()
+    number = _insert_session(connection, new, tree=tree, origin=None if origin is None else origin.number)
+    lineage = (*shared, Piece(log_number, base.head + 1, ENDLESS))
+    _insert_head(connection, number, new, lineage, (log_number, 0, 0, new.at, *base))
+    return Ref(number, id, key, lineage, tree)
+
+
+def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
+    """Store rows as they are, and what is said of the session after them."""
+    namespace, own, _, _, _, head, *_ = head_of(connection, ref)
+    if portion.rows and portion.rows[0].seq != head + 1:
+        raise Stale(portion.rows[0].seq - 1, head)
+    for row in portion.rows:
+        run(connection, "insert_entry", (own, *row))
+    for key in portion.keys:
+        run(connection, "insert_key", (own, *key, seal(own, *key)))
+    set_about(connection, ref, portion.about)
+    opened, status = opened_by(portion.about), STATUSES.index(portion.status)
+    mark = head_seal(ref.number, namespace, own, status, opened, portion.updated_at)
+    run(connection, "move_head", (opened, portion.updated_at, *portion.state, mark, ref.number))
+    run(connection, "set_status", (status, portion.updated_at, mark, ref.number))

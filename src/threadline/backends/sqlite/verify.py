@@ -11,8 +11,8 @@ import apsw
 from threadline.backends import sql
 from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
+from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import verify_life
-from threadline.backends.sqlite.log import SqliteLog
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -113,7 +113,7 @@ def _log(connection: apsw.Connection, number: int, name: str, tree: bytes, count
     if head_seal(number, namespace, own, *columns[:3]) != mark:
         yield Problem(name, None, "the head row does not match its seal")
     lineage = yield from _lineage(connection, number, name, own)
-    log = SqliteLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
+    log = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
     (salt,) = one(connection, "salt", (lineage[0].log,))
     base, state = lineage[-1].first - 1, State(*columns[3:])
     audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
@@ -160,7 +160,7 @@ def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, pi
     try:
         name = text(one(connection, "verify_session", (number,))[2])
         lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
-        shared = SqliteLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
+        shared = PiecedLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
         (salt,) = one(connection, "salt", (lineage[0].log,))
         audit = Audit(shared, state_at(shared, first - 1, salt), last)
         for seq, what in audit:

@@ -485,6 +485,17 @@ WHERE  h.namespace = :namespace AND h.updated_at > :at
 -- heads: the heads of many sessions at once
 SELECT h.head FROM json_each(?) f LEFT JOIN head h ON h.session = f.value ORDER BY f.key
 
+-- originals: every session in the order they were made, for a copy of the store
+SELECT s.session, s.tree, s.id, s.key, s.namespace, s.created_at, h.updated_at, h.status, s.about, s.origin
+FROM   session s
+JOIN   head h ON h.session = s.session
+WHERE  s.session > ?
+ORDER BY s.session
+LIMIT  ?
+
+-- keys_after: the idempotency keys of a log from an entry on
+SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq
+
 -- counts: for stats
 SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry),
        (SELECT count(*) FROM blob)

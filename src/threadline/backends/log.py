@@ -1,4 +1,4 @@
-"""A session's log on SQLite, put together from the pieces of its lineage."""
+"""A session's log, put together from the pieces of its lineage, whatever engine holds them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ PAGE = 256  # rows read at once: enough to be quick, few enough that no reader h
 Select = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a named statement, in or out of a transaction
 
 
-class SqliteLog:
+class PiecedLog:
     """See `core.view.Log` for what the methods promise."""
 
     def __init__(self, ref: Ref, select: Select) -> None:

@@ -1,0 +1,179 @@
+"""Moving house: all sessions of one store into another, from a file to a server and back.
+
+Rows go over as they are stored, so digests, chains, views and keys are the same there, and forks share as they did.
+Each row is checked on the way. A copy can be broken off and made again: what is there already is compared by its chain
+and left alone, and only what is new is added."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeAlias
+
+from msgspec import Struct
+
+from threadline.backends.backend import Backend, KeyRow, Original, Piece, Portion, Problem, Ref
+from threadline.core.about import unopened
+from threadline.core.digest import link
+from threadline.core.entries import Row
+from threadline.core.fold import State, state_at
+from threadline.core.view import Log
+from threadline.errors import Conflict, Damaged
+
+PORTION = 500  # rows of one transaction
+
+
+class CopyProgress(Struct, frozen=True):
+    """How far a copy has come: the session at hand, and how many sessions and entries are done."""
+
+    session: str
+    sessions: int
+    entries: int
+
+
+class CopyReport(Struct, frozen=True):
+    """What a copy did: `sessions` were looked at, `made` of them were new, `entries` were added.
+
+    `problems` name sessions that could not be copied whole: damaged here, or written to there."""
+
+    sessions: int
+    made: int
+    entries: int
+    problems: list[Problem]
+
+    @property
+    def ok(self) -> bool:
+        return not self.problems
+
+
+OnProgress: TypeAlias = Callable[[CopyProgress], object]
+
+
+def copy_sessions(source: Backend, target: Backend, on_progress: OnProgress | None = None) -> CopyReport:
+    """Copy all sessions of all namespaces. Raises what the stores raise; calling it again goes on from there."""
+    copying = _Copying(source, target, on_progress)
+    for original in source.originals():
+        copying.copy(original)
+    return CopyReport(copying.sessions, copying.made, copying.entries, copying.problems)
+
+
+class _Copying:
+    def __init__(self, source: Backend, target: Backend, on_progress: OnProgress | None) -> None:
+        self.sessions = self.made = self.entries = 0
+        self.problems: list[Problem] = []
+        self._source = source
+        self._target = target
+        self._on_progress = on_progress
+        self._there: dict[int, Ref] = {}  # sessions by their number in the source
+        self._logs: dict[int, tuple[int, int]] = {}  # logs by their number in the source: the number there, and how far
+
+    def copy(self, original: Original) -> None:
+        try:
+            self._copy(original)
+        except Damaged as error:
+            self.problems.append(Problem(original.ref.id, error.seq, error.what))
+        except Conflict as error:
+            self.problems.append(Problem(original.ref.id, None, str(error)))
+        self.sessions += 1
+        self._tell(original)
+
+    def _copy(self, original: Original) -> None:
+        here, goal = original.ref, self._source.state(original.ref)
+        log = self._source.log(here)
+        there = self._target.find(original.namespace, id=here.id) or self._adopted(original, log)
+        own, reached = here.lineage[-1].log, self._target.state(there)
+        self._there[here.number] = there
+        self._logs[own] = (there.lineage[-1].log, min(reached.head, goal.head))
+        _check_same(self._target.log(there), reached, log, goal, original.salt, here.id)
+        if reached.head > goal.head:  # it was written to since, which is none of our business
+            return
+        for portion in self._portions(original, log, reached, goal):
+            self._target.receive(there, portion)
+            self.entries += len(portion.rows)
+            self._logs[own] = (there.lineage[-1].log, portion.state.head)
+            self._tell(original)
+
+    def _adopted(self, original: Original, log: Log) -> Ref:
+        """The session there, with what it shares and nothing of its own."""
+        *shared, own = original.ref.lineage
+        for piece in shared:
+            if self._logs.get(piece.log, (0, 0))[1] < piece.last:
+                raise Damaged(original.ref.id, piece.last, "it shares entries that could not be copied")
+        pieces = tuple(Piece(self._logs[piece.log][0], piece.first, piece.last) for piece in shared)
+        base = state_at(log, own.first - 1, original.salt)
+        origin = None if original.origin is None else self._there.get(original.origin)
+        self.made += 1
+        return self._target.adopt(original, pieces, origin, base)
+
+    def _portions(self, original: Original, log: Log, reached: State, goal: State) -> Iterator[Portion]:
+        """The rest of the log, and at its end all that is said of the session."""
+        keys = {key.key: key for key in self._source.keys(original.ref, reached.head)}
+        walk = _Walk(log.rows(reached.head + 1, goal.head), reached, original.ref.id)
+        for rows in walk:
+            named, last = _keys_of(rows, keys), rows[-1].seq
+            if last == goal.head:
+                yield Portion(rows, named, goal, original.about, original.status, original.updated_at)
+            else:
+                state = state_at(log, last, original.salt)
+                yield Portion(rows, named, state, unopened(original.about), "active", original.updated_at)
+        walk.must_have_come_to(goal.head)
+        if reached.head == goal.head:
+            yield Portion((), (), goal, original.about, original.status, original.updated_at)
+
+    def _tell(self, original: Original) -> None:
+        if self._on_progress is not None:
+            self._on_progress(CopyProgress(original.ref.id, self.sessions, self.entries))
+
+
+def _check_same(there: Log, reached: State, log: Log, goal: State, salt: bytes, id: str) -> None:
+    """Raise Conflict unless the shorter of the two is the beginning of the longer."""
+    common = min(reached.head, goal.head)
+    mine = salt if common == 0 else log.row(common).chain
+    theirs = reached.chain if reached.head == common else there.row(common).chain if common else salt
+    if mine != theirs:
+        raise Conflict(f"another session of the id {id!r} is there already, or one of the two was written to since")
+
+
+class _Walk:
+    """Sound rows in portions, up to the first that is not what was written or not where it was."""
+
+    def __init__(self, rows: Iterator[Row], reached: State, id: str) -> None:
+        self._rows = rows
+        self._chain, self._seq = reached.chain, reached.head
+        self._id = id
+        self._damage: Damaged | None = None
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        portion: list[Row] = []
+        for row in self._rows:
+            self._damage = self._flaw(row)
+            ends = self._damage is not None or len(portion) >= PORTION
+            if ends and portion and (row.key is None or row.key != portion[-1].key):  # no call is split
+                yield portion
+                portion = []
+            if self._damage is not None:
+                return
+            portion.append(row)
+        if portion:
+            yield portion
+
+    def _flaw(self, row: Row) -> Damaged | None:
+        self._seq += 1
+        if row.seq != self._seq:
+            return Damaged(self._id, self._seq, "the entry is missing")
+        try:
+            row.check(self._id)
+        except Damaged as error:
+            return error
+        self._chain = link(self._chain, self._seq, row.digest)
+        return None if self._chain == row.chain else Damaged(self._id, self._seq, "it does not fit the chain")
+
+    def must_have_come_to(self, head: int) -> None:
+        if self._damage is not None:
+            raise self._damage
+        if self._seq != head:
+            raise Damaged(self._id, self._seq + 1, "the entry is missing")
+
+
+def _keys_of(rows: list[Row], keys: dict[bytes, KeyRow]) -> list[KeyRow]:
+    names = dict.fromkeys(row.key for row in rows if row.key is not None)
+    return [keys[name] for name in names if name in keys]

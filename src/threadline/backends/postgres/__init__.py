@@ -1,0 +1,3 @@
+"""Sessions in a PostgreSQL database."""
+
+from __future__ import annotations

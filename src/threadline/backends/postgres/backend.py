@@ -1,0 +1,293 @@
+"""Sessions in a PostgreSQL database.
+
+An append is one call of one function on the server. What reshapes a view is folded in Python, under a lock on the
+session's head row. Writers of one session wait for each other there; nobody else waits for anybody."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from time import sleep
+from typing import Any, TypeVar, cast
+
+import psycopg
+
+from threadline.backends.backend import (
+    KeyRow,
+    NewSession,
+    Original,
+    Piece,
+    Portion,
+    Problem,
+    Query,
+    Record,
+    Ref,
+    Target,
+    Written,
+)
+from threadline.backends.log import PiecedLog
+from threadline.backends.postgres import appends, copies, founding, places, schema, sessions, transactions
+from threadline.backends.postgres.connections import LIMIT, Pool, without_password
+from threadline.backends.postgres.places import Place, Taken
+from threadline.backends.postgres.rows import record_of
+from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, many, one, translated
+from threadline.core.about import Change
+from threadline.core.entries import Entry
+from threadline.core.fold import State
+from threadline.core.ops import Append, Op
+from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreFailed, Uncertain
+
+PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
+UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
+UNDONE_PAUSE_S = 0.005
+NOTHING_SEEN = (0, 0)
+REMEMBERED = 10_000  # sessions of which the last head is remembered
+
+T = TypeVar("T")
+
+
+class PostgresBackend:
+    """See `Backend` for what each method promises."""
+
+    def __init__(
+        self, url: str, *, durability: str = "full", read_only: bool = False, connections: int = LIMIT
+    ) -> None:
+        self._where = without_password(url)
+        self._durable = durability == "full"
+        self._read_only = read_only
+        self._pool = Pool(url, connections)
+        self._seen: dict[int, tuple[int, int]] = {}  # of a session: the last head and `opened` that we know of
+        try:
+            self._run(self._prepare)
+        except BaseException:
+            self.close()
+            raise
+
+    def __repr__(self) -> str:
+        return self._where
+
+    def _prepare(self, connection: Connection) -> None:
+        weak = schema.check_server(connection, self._where)
+        if weak and self._durable:
+            warnings.warn(
+                f"{self._where} can lose what it acknowledged in a power cut ({', '.join(weak)}): "
+                'set them on, or open the store with durability="relaxed"',
+                RuntimeWarning,
+                stacklevel=5,
+            )
+        (schema.check if self._read_only else schema.prepare)(connection, self._where)
+
+    def close(self) -> None:
+        self._pool.close()
+
+    # -- writing ---------------------------------------------------------------------------------------
+
+    def write(
+        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
+    ) -> Written:
+        """What is keyed is run again when the server went away in the middle: it finds itself, or happens now."""
+        try:
+            return self._write(target, ops, expect, change)
+        except Uncertain as error:
+            if change is not None or not all(op.key for op in ops):
+                raise
+            return self._write_again(target, ops, expect, error)
+
+    def _write_again(self, target: Target, ops: Sequence[Op], expect: int | None, uncertain: Uncertain) -> Written:
+        for pause in PAUSES_S:
+            sleep(pause)
+            try:
+                return self._write(target, ops, expect, None)
+            except Uncertain as error:
+                uncertain = error
+            except StoreFailed:  # the server is not back yet, and what happened before is still open
+                continue
+        raise uncertain
+
+    def _write(self, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None) -> Written:
+        ref = target.ref
+        if ref is None:
+            made = self._found_or_created(target.new, ops, expect)
+            if isinstance(made, Written):
+                return made
+            ref = made
+        if change is None and all(map(appends.is_plain, ops)):
+            return self._append(ref, cast(Sequence[Append], ops), expect)
+        return self._writing(transactions.write, ref, ops, expect, change)
+
+    def _append(self, ref: Ref, ops: Sequence[Append], expect: int | None) -> Written:
+        seen = self._seen.get(ref.number, NOTHING_SEEN)
+        _, head, opened, *places = self._writing(appends.append, ref, ops, expect, seen)
+        entries = []
+        for i, op in enumerate(ops):
+            first, count, fresh = places[3 * i : 3 * i + 3]
+            entries.append(self._said(ref, op, first, count, fresh))
+            head += count * fresh
+        self._remember(ref, head, opened)
+        return Written(ref, entries)
+
+    def _said(self, ref: Ref, op: Append, first: int, count: int, fresh: int) -> list[Entry]:
+        """The entries that an op wrote just now, or those of an earlier call with the same key."""
+        if fresh:
+            return [draft.entry(ref.id, seq) for seq, draft in enumerate(op.entries, first)]
+        return [row.entry(ref.id) for row in self.log(ref).rows(first, first + count - 1)]
+
+    def _remember(self, ref: Ref, head: int, opened: int) -> None:
+        if len(self._seen) >= REMEMBERED:
+            self._seen.clear()
+        self._seen[ref.number] = (head, opened)
+
+    def _found_or_created(self, new: NewSession | None, ops: Sequence[Op], expect: int | None) -> Ref | Written:
+        assert new is not None
+        if new.key is not None and (found := self.find(new.namespace, key=new.key)) is not None:
+            return found
+        try:
+            return self._writing(founding.create, new, ops, expect)
+        except Taken as taken:  # by its key: somebody else made it meanwhile
+            found = None if new.key is None else self.find(new.namespace, key=new.key)
+            if found is None:
+                raise _conflict(taken) from taken
+            return found
+
+    def new(self, session: NewSession) -> Ref:
+        try:
+            return self._writing(founding.create, session).ref
+        except Taken as taken:
+            raise _conflict(taken) from taken
+
+    def change(self, ref: Ref, change: Change) -> None:
+        self._writing(transactions.change_about, ref, change)
+
+    def fork(self, ref: Ref, at: int | None, new: NewSession) -> Ref:
+        try:
+            return self._writing(founding.fork, ref, at, new)
+        except Taken as taken:
+            raise _conflict(taken) from taken
+
+    def _writing(self, operation: Callable[..., T], *arguments: Any) -> T:
+        """Run an operation that either commits, or leaves nothing, or raises Uncertain."""
+        if self._read_only:
+            raise ReadOnly
+        return self._run(operation, self._durable, *arguments)
+
+    def _run(self, operation: Callable[..., T], *arguments: Any) -> T:
+        """Run an operation, and again where it certainly did nothing: after a deadlock, and when the server went away
+        from a read, or before the commit."""
+        gone = undone = 0
+        failed: psycopg.Error
+        while True:
+            connection = self._pool.take()
+            try:
+                return operation(connection, *arguments)
+            except UNDONE as error:
+                undone, failed, again = undone + 1, error, undone < UNDONE_MAX
+            except psycopg.Error as error:
+                failed, again = error, is_gone(error, connection) and gone < len(PAUSES_S)
+                gone += 1
+            finally:
+                self._pool.give(connection)
+            if not again:
+                raise translated(failed) from failed
+            sleep(PAUSES_S[gone - 1] if gone else UNDONE_PAUSE_S)
+
+    # -- reading ---------------------------------------------------------------------------------------
+
+    def find(self, namespace: str, *, id: str | None = None, key: str | None = None) -> Ref | None:
+        return self._run(partial(places.find, namespace=namespace, id=id, key=key))
+
+    def forks(self, ref: Ref) -> list[Ref]:
+        def read(connection: Connection) -> list[Ref]:
+            numbers = many(connection, "forks", (ref.tree, ref.number))
+            found = (places.ref_at(connection, Place(ref.tree, number, b"")) for (number,) in numbers)
+            return [fork for fork in found if fork is not None]
+
+        return self._run(read)
+
+    def state(self, ref: Ref) -> State:
+        found = self._one("head", (ref.tree, ref.number))
+        if found is None:
+            raise NotFound("session", ref.id)
+        return State._make(found[5:])
+
+    def record(self, ref: Ref) -> Record:
+        found = self._one("record", (ref.tree, ref.number))
+        if found is None:
+            raise NotFound("session", ref.id)
+        return record_of(found)
+
+    def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
+        return self._run(sessions.records, query)
+
+    def keyed(self, ref: Ref, key: bytes) -> range:
+        found = self._one("find_key", (key, ref.tree, ref.number))
+        return range(0) if found is None else range(found[0], found[0] + found[1])
+
+    def log(self, ref: Ref) -> PiecedLog:
+        return PiecedLog(ref, partial(self._select, ref.tree))
+
+    def _select(self, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
+        return self._run(transactions.select, tree, name, values)
+
+    def _one(self, name: str, values: tuple[Any, ...]) -> Any:
+        return self._run(one, name, values)
+
+    # -- care ------------------------------------------------------------------------------------------
+
+    def originals(self) -> Iterator[Original]:
+        last = b""
+        while found := self._run(copies.trees, last):
+            for last in found:
+                yield from self._run(copies.originals, last)
+
+    def keys(self, ref: Ref, after: int) -> list[KeyRow]:
+        return self._run(copies.keys, ref, after)
+
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+        try:
+            return self._writing(copies.adopt, original, lineage, origin, base)
+        except Taken as taken:
+            raise _conflict(taken) from taken
+
+    def receive(self, ref: Ref, portion: Portion) -> None:
+        self._writing(copies.receive, ref, portion)
+
+    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+        from threadline.backends.postgres.verify import verify
+
+        return self._run(verify)
+
+    def backup(self, path: str) -> None:
+        """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
+        from threadline.backends.copying import copy_sessions
+        from threadline.backends.sqlite import files
+        from threadline.backends.sqlite.backend import SqliteBackend
+
+        with files.unfinished(path) as partial_path:
+            backup = SqliteBackend(partial_path, durability="relaxed")
+            try:
+                report = copy_sessions(self, backup)
+            finally:
+                backup.close()
+            if report.problems:
+                raise Damaged(report.problems[0].session, report.problems[0].seq, report.problems[0].what)
+
+    def stats(self) -> dict[str, Any]:
+        def read(connection: Connection) -> dict[str, Any]:
+            counts, (size,), (version,) = (one(connection, name) for name in ("counts", "sizes", "version"))
+            return {
+                "path": self._where,
+                "engine": f"PostgreSQL {connection.info.parameter_status('server_version')}",
+                "schema_version": version,
+                "sessions": counts[0],
+                "logs": counts[1],
+                "entries": counts[2],
+                "size_bytes": size,
+            }
+
+        return self._run(read)
+
+
+def _conflict(taken: Taken) -> Conflict:
+    name = f"{taken.what} {taken.name!r}"
+    return Conflict(f"a session with {name} exists already: get it with store.get() or store.session()")

@@ -1,0 +1,110 @@
+"""A store as a copy is made of it, and as one is made here: rows as they are stored, nothing folded anew."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from threadline.backends.backend import STATUSES, KeyRow, NewSession, Original, Piece, Portion, Ref
+from threadline.backends.postgres import places
+from threadline.backends.postgres.founding import ENDLESS, placed, session_rows
+from threadline.backends.postgres.places import Place
+from threadline.backends.postgres.rows import columns_of, key_seal, said
+from threadline.backends.postgres.statements import Connection, Statement, many, one
+from threadline.backends.postgres.transactions import Transaction, changed_about
+from threadline.backends.postgres.writing import Writing
+from threadline.core.about import opened_by, unopened
+from threadline.core.entries import text
+from threadline.core.fold import State
+from threadline.core.reading import NO_LOG
+from threadline.errors import Stale
+
+
+def trees(connection: Connection, after: bytes) -> list[bytes]:
+    return [tree for (tree,) in many(connection, "trees", (after,))]
+
+
+def originals(connection: Connection, tree: bytes) -> list[Original]:
+    """The sessions of a tree, each after the one that it was forked from, and forks of one in their order."""
+    found = {row[0]: row for row in many(connection, "originals", (tree,))}
+
+    def generation(number: int) -> tuple[int, int]:
+        origin, nth = found[number][5:7]
+        return (0, nth) if origin not in found else (generation(origin)[0] + 1, nth)
+
+    return [_original(connection, tree, found[number]) for number in sorted(found, key=generation)]
+
+
+def _original(connection: Connection, tree: bytes, row: tuple[Any, ...]) -> Original:
+    number, namespace, created_at, updated_at, status, origin, _, *about = row
+    ref = places.ref_at(connection, Place(tree, number, b""))
+    assert ref is not None
+    (salt,) = one(connection, "salt", (tree, ref.lineage[0].log))
+    return Original(ref, text(namespace), salt, created_at, updated_at, STATUSES[status], said(*about), origin)
+
+
+def keys(connection: Connection, ref: Ref, after: int) -> list[KeyRow]:
+    return [KeyRow(*found) for found in many(connection, "keys_after", (ref.tree, ref.lineage[-1].log, after))]
+
+
+def adopt(
+    connection: Connection,
+    durable: bool,
+    original: Original,
+    shared: tuple[Piece, ...],
+    origin: Ref | None,
+    base: State,
+) -> Ref:
+    """Make a session as another store holds it, with nothing of its own log yet. Raises Taken."""
+    _, id, key, _, tree = original.ref
+    new = NewSession(original.namespace, id, key, original.salt, original.created_at, unopened(original.about))
+    make = partial(_make, connection, original, new, shared, origin, base, durable=durable)
+    return placed(connection, new, places.copied_place_of(new, tree), make, fixed=True)
+
+
+def _make(
+    connection: Connection,
+    original: Original,
+    new: NewSession,
+    shared: tuple[Piece, ...],
+    origin: Ref | None,
+    base: State,
+    place: Place,
+    *,
+    durable: bool,
+) -> Ref:
+    tree = place.tree
+    ref = Ref(place.session, text(place.id), new.key, (*shared, Piece(place.log, base.head + 1, ENDLESS)), tree)
+    head = (places.realm_of(new.namespace), place.log, 0, 0, new.at, *base)
+    with Transaction(connection, durable=durable) as transaction:
+        nth = 0
+        if origin is not None:
+            transaction.lock(origin)
+            (nth,) = one(connection, "next_fork", (tree, origin.number))
+        statements: list[Statement] = [
+            *session_rows(ref, new, new.about, origin=None if origin is None else origin.number, nth=nth),
+            ("insert_log", (tree, place.log, original.salt)),
+            *Writing(ref, head, NO_LOG, lambda key: None, None).moved(new=True),
+        ]
+        transaction.commit(statements, ref.id, 0)
+    return ref
+
+
+def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -> None:
+    """Store rows as they are, and what is said of the session after them."""
+    with Transaction(connection, durable=durable) as transaction:
+        writing = Writing(ref, transaction.lock(ref), NO_LOG, lambda key: None, None)
+        head, own = writing.state.head, writing.own
+        if portion.rows and portion.rows[0].seq != head + 1:
+            raise Stale(portion.rows[0].seq - 1, head)
+        statements: list[Statement] = [("insert_entry", (ref.tree, own, *columns_of(row))) for row in portion.rows]
+        for key in portion.keys:
+            columns = (ref.tree, own, *key)
+            statements.append(("insert_key", (*columns, key_seal(*columns))))
+        statements += changed_about(connection, ref, portion.about)
+        writing.state, writing.opened = portion.state, opened_by(portion.about)
+        writing.status, writing.updated_at = STATUSES.index(portion.status), portion.updated_at
+        place, mark = (ref.tree, ref.number), writing.seal
+        statements.append(("move_head", (writing.opened, portion.updated_at, *portion.state, mark, *place)))
+        statements.append(("set_status", (writing.status, portion.updated_at, mark, *place)))
+        transaction.commit(statements, ref.id, head)

@@ -1,0 +1,99 @@
+"""Rows as PostgreSQL holds them, and as the core knows them.
+
+Two things lie in columns here that are JSON on SQLite, because `write` works on them on the server: the node of the
+stack of open calls, and the opening words of a session."""
+
+from __future__ import annotations
+
+from hashlib import sha256
+from typing import Any
+
+from msgspec.structs import replace
+
+from threadline.backends.backend import STATUSES, Record
+from threadline.backends.postgres.statements import numbers
+from threadline.core import calls, codec
+from threadline.core.about import About, unopened
+from threadline.core.about import decode as about_of
+from threadline.core.calls import Node, OpenCall
+from threadline.core.entries import Row, stored, text, text_or_none
+from threadline.core.fold import State
+
+IDS = 14  # where a node's ids stand in a row: in the place of `calls`
+CORE = len(Row._fields)
+
+
+def row_of(found: tuple[Any, ...]) -> Row:
+    """A row from the columns of the query `rows`."""
+    if found[IDS] is None:
+        return Row._make(found[:CORE])
+    pending, below, seqs, starts = found[CORE:]
+    said = tuple(OpenCall(seq, text(id), start) for seq, id, start in zip(seqs, found[IDS], starts, strict=True))
+    return Row._make((*found[:IDS], calls.encode(Node(pending, said, below)), found[IDS + 1]))
+
+
+def columns_of(row: Row) -> tuple[Any, ...]:
+    """The columns of the statement `insert_entry`, from `seq` on."""
+    if row.calls is None:
+        return (*row, None, None, None, None)
+    node = calls.decode(row.calls)
+    ids = [stored(call.id) for call in node.calls]
+    seqs, starts = numbers(call.seq for call in node.calls), numbers(call.started for call in node.calls)
+    return (*row[:IDS], ids, row.body, node.pending, node.below, seqs, starts)
+
+
+# -- what is said of a session -------------------------------------------------------------------------
+
+
+def said(body: bytes, preview: bytes | None, preview_seq: int, preview_role: str | None) -> About:
+    about = about_of(body)
+    if preview is None:
+        return about
+    return opened(about, (preview, preview_seq, preview_role or ""))
+
+
+def opened(about: About, opening: tuple[bytes, int, str]) -> About:
+    """The same with opening words."""
+    words, seq, role = opening
+    return replace(about, preview=text(words), preview_seq=seq, preview_role=role)
+
+
+def body_of(about: About) -> bytes:
+    """What is said of a session, as JSON, without the opening words."""
+    return codec.encode(unopened(about))
+
+
+def opening_of(about: About) -> tuple[bytes | None, int, str | None]:
+    return None if about.preview is None else stored(about.preview), about.preview_seq, about.preview_role
+
+
+def stored_or_none(value: str | None) -> bytes | None:
+    return None if value is None else stored(value)
+
+
+def record_of(found: tuple[Any, ...]) -> Record:
+    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, *fold = found
+    about = said(body, preview, preview_seq, preview_role)
+    named = text_or_none(key)
+    return Record(number, text(id), named, about, STATUSES[status], State._make(fold), created_at, updated_at)
+
+
+# -- seals ---------------------------------------------------------------------------------------------
+
+
+def head_seal(tree: bytes, number: int, realm: bytes, own: int, status: int, opened: int, updated_at: int) -> bytes:
+    """Over what does not follow from the log, as `threadline.head_seal` on the server."""
+    return _seal(tree, _number(number), realm, *map(_number, (own, status, opened, updated_at)))
+
+
+def key_seal(tree: bytes, own: int, key: bytes, seq: int, count: int, identity: bytes) -> bytes:
+    """As `threadline.key_seal` on the server."""
+    return _seal(tree, _number(own), _number(len(key)), key, _number(seq), _number(count), identity)
+
+
+def _seal(*columns: bytes) -> bytes:
+    return sha256(b"".join(columns)).digest()[:8]
+
+
+def _number(value: int) -> bytes:
+    return value.to_bytes(8, "big", signed=True)

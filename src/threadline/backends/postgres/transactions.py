@@ -1,0 +1,162 @@
+"""Transactions that take more than one round trip: lock and read, think in Python, then write and commit at once.
+
+Each function is one operation. Nothing is written before the last round trip, which holds the COMMIT as well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from threadline.backends.backend import STATUSES, Ref, Written
+from threadline.backends.log import PiecedLog
+from threadline.backends.postgres.rows import body_of, opened, opening_of, row_of, said, stored_or_none
+from threadline.backends.postgres.statements import SQL, Connection, Statement, is_gone, many, one
+from threadline.backends.postgres.wire import roll_back
+from threadline.backends.postgres.writing import Known, Writing
+from threadline.core.about import About, Change, changed
+from threadline.core.digest import seal
+from threadline.core.entries import stored
+from threadline.core.fold import State
+from threadline.core.ops import Op
+from threadline.errors import NotActive, NotFound, Uncertain
+
+
+class Transaction:
+    """One transaction: `lock` begins it, `commit` writes all of it and ends it."""
+
+    def __init__(self, connection: Connection, *, durable: bool) -> None:
+        self._connection = connection
+        self._durable = durable
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        """Undone, unless it was committed."""
+        if not self._connection.closed and not self._idle:
+            roll_back(self._connection)
+
+    @property
+    def _idle(self) -> bool:
+        return self._connection.info.transaction_status == psycopg.pq.TransactionStatus.IDLE
+
+    def lock(self, ref: Ref) -> tuple[Any, ...]:
+        """Begin, and wait for the session's other writers. The columns of its head row from `realm` on."""
+        with self._connection.pipeline():
+            self._begin()
+            cursor = self._connection.execute(SQL["lock"], (ref.tree, ref.number), prepare=True, binary=True)
+        head = cursor.fetchone()
+        if head is None:
+            raise NotFound("session", ref.id)
+        return head
+
+    def commit(self, statements: Sequence[Statement], session: str, head: int) -> None:
+        """Write, in one round trip. Raises Uncertain where the server went while it was to commit."""
+        begun = not self._idle
+        try:
+            with self._connection.pipeline():
+                if not begun:
+                    self._begin()
+                for name, values in statements:
+                    self._connection.execute(SQL[name], values, prepare=True)
+                self._connection.execute("COMMIT")
+        except psycopg.Error as error:
+            if is_gone(error, self._connection):
+                raise Uncertain(session, head) from error
+            raise
+
+    def _begin(self) -> None:
+        self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
+        self._connection.execute(SQL["durably"], (self._durable,), prepare=True)
+
+
+def select(connection: Connection, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
+    """How a log reads its pieces: every statement names its tree."""
+    found = many(connection, name, (tree, *values))
+    return found if name == "shown" else [row_of(row) for row in found]
+
+
+def log_of(connection: Connection, ref: Ref) -> PiecedLog:
+    return PiecedLog(ref, partial(select, connection, ref.tree))
+
+
+# -- writing to a session that exists ------------------------------------------------------------------
+
+
+def write(
+    connection: Connection, durable: bool, ref: Ref, ops: Sequence[Op], expect: int | None, change: Change | None
+) -> Written:
+    with Transaction(connection, durable=durable) as transaction:
+        head = transaction.lock(ref)
+        find_key = partial(_find_key, connection, ref)
+        writing = Writing(ref, head, log_of(connection, ref), find_key, expect)
+        entries = [writing.run(op) for op in ops]
+        statements = [*writing.statements(), *writing.moved()]
+        if writing.opening is not None or change is not None:
+            statements += _changed(connection, writing, change)
+        if statements:
+            transaction.commit(statements, ref.id, State._make(head[5:]).head)
+    return Written(ref, entries)
+
+
+def _find_key(connection: Connection, ref: Ref, key: bytes) -> Known | None:
+    found: Known | None = one(connection, "find_key", (key, ref.tree, ref.number))
+    return found
+
+
+def change_about(connection: Connection, durable: bool, ref: Ref, change: Change) -> None:
+    with Transaction(connection, durable=durable) as transaction:
+        head = transaction.lock(ref)
+        writing = Writing(ref, head, log_of(connection, ref), lambda key: None, None)
+        transaction.commit(list(_changed(connection, writing, change)), ref.id, 0)
+
+
+def _changed(connection: Connection, writing: Writing, change: Change | None) -> Iterator[Statement]:
+    """What is said of the session, anew: its opening words, and what was asked for."""
+    row = _session_row(connection, writing.ref)
+    about = said(*row[7:])
+    if writing.opening is not None:
+        about = opened(about, writing.opening)
+    if change is not None:
+        about = changed(about, change)
+    yield from _set_about(writing.ref, row, about)
+    if change is not None:
+        yield from _set_status(writing, change)
+
+
+def changed_about(connection: Connection, ref: Ref, about: About) -> Iterator[Statement]:
+    """What is said of a session, replaced by `about`."""
+    return _set_about(ref, _session_row(connection, ref), about)
+
+
+def _session_row(connection: Connection, ref: Ref) -> tuple[Any, ...]:
+    row: tuple[Any, ...] | None = one(connection, "about", (ref.tree, ref.number))
+    if row is None:
+        raise NotFound("session", ref.id)
+    return row
+
+
+def _set_about(ref: Ref, row: tuple[Any, ...], about: About) -> Iterator[Statement]:
+    realm, namespace, id, key, created_at, origin, nth, *opening = row
+    before = said(*opening)
+    if about == before:
+        return
+    cwd, agent, body = stored_or_none(about.cwd), stored_or_none(about.agent), body_of(about)
+    mark = seal(ref.tree, ref.number, realm, namespace, id, key, created_at, cwd, agent, origin, nth, body)
+    yield "set_about", (cwd, agent, body, mark, *opening_of(about), ref.tree, ref.number)
+    for tag in set(before.tags) - set(about.tags):
+        yield "delete_tag", (ref.tree, ref.number, stored(tag))
+    for tag in set(about.tags) - set(before.tags):
+        yield "insert_tag", (ref.tree, ref.number, stored(tag), realm)
+
+
+def _set_status(writing: Writing, change: Change) -> Iterator[Statement]:
+    if change.status is not None:
+        writing.status = STATUSES.index(change.status)
+    elif writing.status:
+        raise NotActive(writing.ref.id, STATUSES[writing.status])
+    writing.updated_at = max(change.at, writing.updated_at + 1)
+    yield "set_status", (writing.status, writing.updated_at, writing.seal, writing.ref.tree, writing.ref.number)

@@ -1,0 +1,182 @@
+"""Verify a store on PostgreSQL: every row of every table against its digest, its seal or the fold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from typing import Any
+
+import psycopg
+
+from threadline.backends.backend import Piece, Problem, Ref
+from threadline.backends.log import PiecedLog
+from threadline.backends.postgres import schema
+from threadline.backends.postgres.places import name_of
+from threadline.backends.postgres.rows import head_seal, key_seal, said
+from threadline.backends.postgres.statements import Connection, many, one
+from threadline.backends.postgres.transactions import log_of
+from threadline.core.about import About, opening_words
+from threadline.core.audit import Audit
+from threadline.core.digest import seal
+from threadline.core.entries import stored, text, text_or_none
+from threadline.core.fold import State, start, state_at
+from threadline.core.view import Log
+from threadline.errors import Damaged, ThreadlineError
+
+ENDLESS = 2**62
+NUMBERED = 12  # columns of a session row that its seal covers
+
+# What reading damaged rows may raise: nothing else is expected, and nothing else is caught.
+UNREADABLE = (psycopg.DataError, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
+
+
+def verify(connection: Connection) -> tuple[list[Problem], dict[str, int]]:
+    counts = {"sessions": 0, "entries": 0, "keys": 0}
+    checks: tuple[Callable[[], Iterator[Problem]], ...] = (
+        partial(_schema, connection),
+        partial(_sessions, connection, counts),
+        partial(_strays, connection),
+    )
+    return [problem for check in checks for problem in check()], counts
+
+
+def _schema(connection: Connection) -> Iterator[Problem]:
+    if (problem := schema.difference(connection)) is not None:
+        yield Problem(None, None, problem)
+
+
+def _sessions(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
+    last: tuple[bytes, int] = (b"", 0)
+    while page := many(connection, "verify_trees", (*last, *last)):
+        for tree, number in page:
+            counts["sessions"] += 1
+            yield from _one_session(connection, tree, number, counts)
+        last = page[-1]
+
+
+def _one_session(connection: Connection, tree: bytes, number: int, counts: dict[str, int]) -> Iterator[Problem]:
+    name = f"#{number}"
+    try:
+        name, about = yield from _session(connection, tree, number)
+        yield from _log(connection, tree, number, name, about, counts)
+    except UNREADABLE as error:
+        yield Problem(name, None, f"cannot be read: {error}")
+
+
+def _session(connection: Connection, tree: bytes, number: int) -> Generator[Problem, None, tuple[str, About | None]]:
+    """The rows that say what the session is; returns its name and what is said of it."""
+    row = one(connection, "verify_session", (tree, number))
+    if row is None:
+        yield Problem(f"#{number}", None, "the session row is missing")
+        return f"#{number}", None
+    columns, mark, opening = row[:NUMBERED], row[NUMBERED], row[NUMBERED + 1 :]
+    realm, namespace, name, key = columns[2], text(columns[3]), text(columns[4]), text_or_none(columns[5])
+    about = said(columns[11], *opening)
+    if seal(*columns) != mark:
+        yield Problem(name, None, "the session row does not match its seal")
+    if {(realm, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (tree, number))):
+        yield Problem(name, None, "the tags that listings use are not those of the session")
+    for what, value in (("id", name), ("key", key)):
+        reserved = None if value is None else one(connection, "verify_name", (name_of(what, namespace, value),))
+        if value is not None and reserved != (realm, tree, number, columns[4]):
+            yield Problem(name, None, f"the {what} that it is found by leads elsewhere")
+    return name, about
+
+
+def _log(
+    connection: Connection, tree: bytes, number: int, name: str, about: About | None, counts: dict[str, int]
+) -> Iterator[Problem]:
+    """The head row, the lineage, and the session's own log, folded anew."""
+    head = one(connection, "verify_head", (tree, number))
+    if head is None:
+        yield Problem(name, None, "the head row is missing")
+        return
+    realm, mark, own, *columns = head
+    if head_seal(tree, number, realm, own, *columns[:3]) != mark:
+        yield Problem(name, None, "the head row does not match its seal")
+    lineage = yield from _lineage(connection, tree, number, name, own)
+    log = log_of(connection, Ref(number, name, None, lineage, tree))
+    yield from _fold(connection, log, name, lineage, tree, State(*columns[3:]), counts)
+    yield from _opening(log, name, columns[1], columns[3], about)
+    yield from _keys(connection, tree, own, name, counts)
+
+
+def _fold(
+    connection: Connection,
+    log: PiecedLog,
+    name: str,
+    lineage: tuple[Piece, ...],
+    tree: bytes,
+    state: State,
+    counts: dict[str, int],
+) -> Iterator[Problem]:
+    base, own = lineage[-1].first - 1, lineage[-1].log
+    salts = [one(connection, "salt", (tree, log_number)) for log_number in (lineage[0].log, own)]
+    if None in salts or salts[0] != salts[1]:
+        yield Problem(name, None, "a row of its logs is missing or not what it was")
+    (salt,) = salts[0] or (b"",)
+    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
+    for seq, what in audit:
+        yield Problem(name, seq, what)
+    counts["entries"] += audit.entries
+    if audit.state.chain and audit.state != state:
+        wrong = [field for field, a, b in zip(State._fields, audit.state, state, strict=True) if a != b]
+        yield Problem(name, None, f"the head row is not the fold of the log: {', '.join(wrong)}")
+    (outside,) = one(connection, "verify_outside", (tree, own, state.head, base))
+    if outside and not _has_moved(connection, tree, own, state.head):
+        yield Problem(name, None, f"{outside} entries lie outside of the log's bounds")
+
+
+def _has_moved(connection: Connection, tree: bytes, own: int, head: int) -> bool:
+    """Whether somebody appended meanwhile."""
+    return bool(many(connection, "verify_moved", (tree, own, head)))
+
+
+def _opening(log: Log, name: str, opened: int, head: int, about: About | None) -> Iterator[Problem]:
+    """The opening words are those of the entry that they name."""
+    if about is None or about.preview is None:
+        if opened:
+            yield Problem(name, None, "the opening words are missing")
+        return
+    try:
+        message = log.row(about.preview_seq).entry(name).message if 0 < about.preview_seq <= head else None
+    except Damaged:  # the entry is a finding itself
+        return
+    if message is None or (opening_words(message), message.role) != (about.preview, about.preview_role):
+        yield Problem(name, about.preview_seq, "the opening words are not those of the entry")
+
+
+def _lineage(
+    connection: Connection, tree: bytes, number: int, name: str, own: int
+) -> Generator[Problem, None, tuple[Piece, ...]]:
+    shares = many(connection, "verify_shares", (tree, number))
+    expected = 1
+    for *columns, mark in shares:
+        if seal(*columns) != mark:
+            yield Problem(name, None, "a share row does not match its seal")
+        if columns[2] != expected:
+            yield Problem(name, None, f"no log holds entry {expected}")
+        expected = columns[3] + 1
+    if not shares or tuple(shares[-1][3:5]) != (ENDLESS, own):
+        raise Damaged(name, None, "its own log is not the last of its lineage")
+    return tuple(Piece(log, first, last) for _, _, first, last, log, _ in shares)
+
+
+def _keys(connection: Connection, tree: bytes, own: int, name: str, counts: dict[str, int]) -> Iterator[Problem]:
+    """Every idempotency key against its seal and the entries it names, and the other way round."""
+    for *columns, mark, found in many(connection, "verify_keys", (tree, own)):
+        counts["keys"] += 1
+        if key_seal(*columns) != mark:
+            yield Problem(name, columns[3], "the row of an idempotency key does not match its seal")
+        elif found != columns[4]:
+            yield Problem(name, columns[3], "an idempotency key names entries that do not carry it")
+    for (seq,) in many(connection, "verify_keyless", (tree, own)):
+        yield Problem(name, seq, "the row of its idempotency key is missing")
+
+
+def _strays(connection: Connection) -> Iterator[Problem]:
+    kinds = ("entries of no log", "logs of no session", "shares of no session", "tags of no session")
+    found: tuple[Any, ...] = one(connection, "verify_strays")
+    for count, kind in zip(found, kinds, strict=True):
+        if count:
+            yield Problem(None, None, f"{count} {kind}")

@@ -1,0 +1,342 @@
+-- What threadline runs on the server. Replaced as a whole by every migration.
+--
+-- `write` appends in one round trip. It locks the head row and only then, in statements of their own, looks at
+-- anything else: a statement that began before the lock was granted would still see what was true before, and two
+-- writers could leave a hole or write one key twice. The fold is that of `core/fold.py`, for entries that leave the view
+-- as it is or add to its end; those that reshape it are folded in Python, under the same lock. `verify` folds
+-- everything again in Python and compares.
+--
+-- An op is one call: it may have a key, and wrote `counts` entries, whose columns follow in the same order. Of the
+-- entries' tool calls and results there is a third list: in which entry, a result or a call, and its id.
+--
+-- It answers with a list of numbers: first what came of it, then the facts.
+--   0 written       head before, opened, and for each op: its first entry, how many, and 1 if it wrote them just now
+--   1 no session
+--   2 key reused    which op (from 1 on), and the entry that its key wrote
+--   3 not active    status
+--   4 stale         head
+-- Every refusal comes before anything is written: the transaction then commits nothing.
+
+CREATE OR REPLACE FUNCTION threadline.write(
+    the_tree     bytea,
+    the_session  bigint,
+    the_expect   bigint,
+    durable      boolean,
+    keys         bytea[],
+    identities   bytea[],
+    counts       bigint[],
+    moments      bigint[],
+    kinds        text[],
+    times        bigint[],
+    sizes        bigint[],
+    voices       bigint[],
+    digests      bytea[],
+    usages       bytea[],
+    bodies       bytea[],
+    part_entry   bigint[],
+    part_result  boolean[],
+    part_id      bytea[],
+    opening_by   bigint[],
+    opening_at   bigint[],
+    opening      bytea[]
+) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    h            threadline.head%ROWTYPE;
+    k            record;
+    answer       bigint[];
+    upcoming     bigint;         -- the seq of the next entry, while it is only planned
+    parts        bigint := cardinality(part_id);
+    same         bigint;
+    e            bigint := 0;    -- the last entry of the ops before
+    p            bigint := 1;    -- the next tool call or result
+    latest       bigint := 0;
+    node_seqs    bigint[];       -- the stack of open calls while one entry works on it: the calls on top,
+    node_starts  bigint[];
+    node_ids     bytea[];
+    node_below   bigint;         -- and the entry with the node below them
+    look_seqs    bigint[];
+    look_starts  bigint[];
+    look_ids     bytea[];
+    look_below   bigint;
+    look         bigint;
+    beneath      bigint;
+    changed      boolean;
+    said_by      text;
+BEGIN
+    -- Durable is what the caller was promised, whatever this connection was told before.
+    IF NOT durable THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    ELSIF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    IF current_setting('lock_timeout') = '0' THEN      -- nobody waits for ever
+        PERFORM set_config('lock_timeout', '30s', true);
+    END IF;
+
+    SELECT * INTO h FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
+    IF NOT FOUND THEN
+        RETURN ARRAY[1];
+    END IF;
+
+    -- Decide about every op, in order, before anything is written.
+    answer := ARRAY[0, h.head, h.opened];
+    upcoming := h.head + 1;
+    FOR op IN 1 .. cardinality(counts) LOOP
+        IF keys[op] IS NOT NULL THEN
+            same := array_position(keys[1:op - 1], keys[op]);
+            IF same IS NOT NULL THEN
+                IF identities[same] <> identities[op] THEN
+                    RETURN ARRAY[2, op, answer[same * 3 + 1]];
+                END IF;
+                answer := answer || ARRAY[answer[same * 3 + 1], answer[same * 3 + 2], 0];
+                CONTINUE;
+            END IF;
+            SELECT t.seq, t.count, t.identity INTO k
+            FROM   threadline.share s
+            JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log AND t.key = keys[op]
+                                   AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
+            WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
+            IF FOUND THEN
+                IF k.identity <> identities[op] THEN
+                    RETURN ARRAY[2, op, k.seq];
+                END IF;
+                answer := answer || ARRAY[k.seq, k.count, 0];
+                CONTINUE;
+            END IF;
+        END IF;
+        IF h.status <> 0 THEN
+            RETURN ARRAY[3, h.status];
+        END IF;
+        IF the_expect <> h.head THEN
+            RETURN ARRAY[4, h.head];
+        END IF;
+        answer := answer || ARRAY[upcoming, counts[op], 1];
+        upcoming := upcoming + counts[op];
+    END LOOP;
+    IF upcoming = h.head + 1 THEN
+        RETURN answer;
+    END IF;
+
+    FOR op IN 1 .. cardinality(counts) LOOP
+        IF answer[op * 3 + 3] = 0 THEN
+            e := e + counts[op];
+            WHILE p <= parts AND part_entry[p] <= e LOOP
+                p := p + 1;
+            END LOOP;
+            CONTINUE;
+        END IF;
+        IF keys[op] IS NOT NULL THEN
+            INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal)
+            VALUES (the_tree, h.log, keys[op], h.head + 1, counts[op], identities[op],
+                    threadline.key_seal(the_tree, h.log, keys[op], h.head + 1, counts[op], identities[op]));
+        END IF;
+        latest := greatest(latest, moments[op]);
+
+        FOR e IN e + 1 .. e + counts[op] LOOP
+            h.head := h.head + 1;
+            h.chain := substr(sha256(h.chain || int8send(h.head) || digests[e]), 1, 16);
+            changed := false;
+            IF voices[e] > 0 THEN
+                h.shown := h.shown + 1;
+                h.messages := h.messages + 1;
+                h.total := h.total + sizes[e];
+                h.tokens := h.tokens + sizes[e];
+                IF voices[e] = 2 THEN
+                    h.asked := h.head;
+                ELSIF voices[e] = 3 THEN
+                    h.asked := 0;
+                END IF;
+            END IF;
+
+            -- Calls are pushed; a result closes the latest call of its id, however far down it lies.
+            IF p <= parts AND part_entry[p] = e THEN
+                node_seqs := '{}'; node_starts := '{}'; node_ids := '{}'; node_below := h.open;
+                WHILE p <= parts AND part_entry[p] = e LOOP
+                    IF NOT part_result[p] THEN
+                        node_seqs := node_seqs || h.head;
+                        node_starts := node_starts || 0::bigint;
+                        node_ids := node_ids || part_id[p];
+                        changed := true;
+                    ELSE
+                        look_seqs := node_seqs; look_starts := node_starts; look_ids := node_ids;
+                        look_below := node_below;
+                        look := cardinality(look_ids);
+                        LOOP
+                            WHILE look > 0 AND look_ids[look] <> part_id[p] LOOP
+                                look := look - 1;
+                            END LOOP;
+                            EXIT WHEN look > 0 OR look_below = 0;
+                            SELECT n.open_seqs, n.open_starts, n.open_ids, n.open_below INTO STRICT k
+                            FROM   threadline.share s
+                            JOIN   threadline.entry n ON n.tree = s.tree AND n.log = s.log AND n.seq = look_below
+                            WHERE  s.tree = the_tree AND n.tree = the_tree AND s.session = the_session
+                            AND    s.first <= look_below AND s.last >= look_below;
+                            look := cardinality(k.open_ids);
+                            look_seqs := k.open_seqs || look_seqs;
+                            look_starts := k.open_starts || look_starts;
+                            look_ids := k.open_ids || look_ids;
+                            look_below := k.open_below;
+                        END LOOP;
+                        IF look > 0 THEN
+                            node_seqs := look_seqs[:look - 1] || look_seqs[look + 1:];
+                            node_starts := look_starts[:look - 1] || look_starts[look + 1:];
+                            node_ids := look_ids[:look - 1] || look_ids[look + 1:];
+                            node_below := look_below;
+                            changed := true;
+                        END IF;
+                    END IF;
+                    p := p + 1;
+                END LOOP;
+                IF changed THEN
+                    beneath := 0;
+                    IF node_below > 0 THEN
+                        SELECT n.open_pending INTO STRICT beneath
+                        FROM   threadline.share s
+                        JOIN   threadline.entry n ON n.tree = s.tree AND n.log = s.log AND n.seq = node_below
+                        WHERE  s.tree = the_tree AND n.tree = the_tree AND s.session = the_session
+                        AND    s.first <= node_below AND s.last >= node_below;
+                    END IF;
+                    h.pending := beneath + cardinality(node_ids);
+                    changed := cardinality(node_ids) > 0;
+                    h.open := CASE WHEN changed THEN h.head ELSE node_below END;
+                END IF;
+            END IF;
+
+            IF changed THEN
+                INSERT INTO threadline.entry
+                    (tree, log, seq, at, tokens, view, shown, total, open, asked, voice, kind, digest, chain, key, usage,
+                     open_pending, open_below, open_seqs, open_starts, open_ids, body)
+                VALUES (the_tree, h.log, h.head, times[e], sizes[e], h.view, h.shown, h.total, h.open, h.asked,
+                        voices[e], kinds[e], digests[e], h.chain, keys[op], usages[e],
+                        h.pending, node_below, node_seqs, node_starts, node_ids, bodies[e]);
+            ELSE
+                INSERT INTO threadline.entry
+                    (tree, log, seq, at, tokens, view, shown, total, open, asked, voice, kind, digest, chain, key, usage,
+                     body)
+                VALUES (the_tree, h.log, h.head, times[e], sizes[e], h.view, h.shown, h.total, h.open, h.asked,
+                        voices[e], kinds[e], digests[e], h.chain, keys[op], usages[e], bodies[e]);
+            END IF;
+
+            -- The opening words give title and preview: the user's, or the assistant's until there are some.
+            FOR o IN 1 .. cardinality(opening_at) LOOP
+                IF opening_at[o] = e AND opening_by[o] > h.opened THEN
+                    h.opened := opening_by[o];
+                    said_by := CASE h.opened WHEN 2 THEN 'user' ELSE 'assistant' END;
+                    UPDATE threadline.session t
+                    SET    preview = opening[o], preview_seq = h.head, preview_role = said_by
+                    WHERE  t.tree = the_tree AND t.session = the_session;
+                END IF;
+            END LOOP;
+        END LOOP;
+        e := e + counts[op];
+    END LOOP;
+
+    h.updated_at := greatest(latest, h.updated_at + 1);
+    UPDATE threadline.head t
+    SET    opened = h.opened, updated_at = h.updated_at, head = h.head, chain = h.chain, shown = h.shown,
+           total = h.total, open = h.open, asked = h.asked, pending = h.pending, messages = h.messages,
+           tokens = h.tokens,
+           seal = threadline.head_seal(the_tree, the_session, h.realm, h.log, h.status, h.opened, h.updated_at)
+    WHERE  t.tree = the_tree AND t.session = the_session;
+    answer[3] := h.opened;
+    RETURN answer;
+END
+$$;
+
+-- `append` is the common case of `write`, and costs half of it: one entry without tool calls or results, in a session that
+-- has its opening words. The UPDATE waits for the session's other writers and then sees what they left. Where it finds
+-- nothing to update, or the key is known, `write` says why.
+
+CREATE OR REPLACE FUNCTION threadline.append(
+    the_tree     bytea,
+    the_session  bigint,
+    the_expect   bigint,
+    durable      boolean,
+    the_key      bytea,
+    the_identity bytea,
+    the_moment   bigint,
+    the_kind     text,
+    the_time     bigint,
+    the_size     bigint,
+    the_voice    bigint,
+    the_digest   bytea,
+    the_usage    bytea,
+    the_body     bytea
+) RETURNS bigint[]
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    h            record;
+    seen         bigint := CASE WHEN the_voice > 0 THEN 1 ELSE 0 END;
+    known        boolean := false;
+BEGIN
+    IF NOT durable THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    ELSIF current_setting('synchronous_commit') = 'off' THEN
+        PERFORM set_config('synchronous_commit', 'on', true);
+    END IF;
+    IF current_setting('lock_timeout') = '0' THEN
+        PERFORM set_config('lock_timeout', '30s', true);
+    END IF;
+
+    IF the_key IS NOT NULL THEN
+        PERFORM 1 FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
+        SELECT true INTO known
+        FROM   threadline.share s
+        JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log AND t.key = the_key
+                               AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
+        WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
+    END IF;
+
+    IF known IS NOT TRUE THEN
+        UPDATE threadline.head t
+        SET    updated_at = greatest(the_moment, t.updated_at + 1),
+               head = t.head + 1,
+               chain = substr(sha256(t.chain || int8send(t.head + 1) || the_digest), 1, 16),
+               shown = t.shown + seen,
+               messages = t.messages + seen,
+               total = t.total + seen * the_size,
+               tokens = t.tokens + seen * the_size,
+               asked = CASE the_voice WHEN 2 THEN t.head + 1 WHEN 3 THEN 0 ELSE t.asked END,
+               seal = threadline.head_seal(t.tree, t.session, t.realm, t.log, t.status, t.opened,
+                                           greatest(the_moment, t.updated_at + 1))
+        WHERE  t.tree = the_tree AND t.session = the_session AND t.status = 0 AND t.opened = 2
+        AND    (the_expect IS NULL OR t.head = the_expect)
+        RETURNING t.log, t.head, t.chain, t.view, t.shown, t.total, t.open, t.asked INTO h;
+    END IF;
+    IF known OR NOT FOUND THEN
+        RETURN threadline.write(
+            the_tree, the_session, the_expect, durable, ARRAY[the_key], ARRAY[the_identity], ARRAY[1], ARRAY[the_moment],
+            ARRAY[the_kind], ARRAY[the_time], ARRAY[the_size], ARRAY[the_voice], ARRAY[the_digest], ARRAY[the_usage],
+            ARRAY[the_body], '{}', '{}', '{}', '{}', '{}', '{}');
+    END IF;
+
+    INSERT INTO threadline.entry
+        (tree, log, seq, at, tokens, view, shown, total, open, asked, voice, kind, digest, chain, key, usage, body)
+    VALUES (the_tree, h.log, h.head, the_time, the_size, h.view, h.shown, h.total, h.open, h.asked,
+            the_voice, the_kind, the_digest, h.chain, the_key, the_usage, the_body);
+    IF the_key IS NOT NULL THEN
+        INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal)
+        VALUES (the_tree, h.log, the_key, h.head, 1, the_identity,
+                threadline.key_seal(the_tree, h.log, the_key, h.head, 1, the_identity));
+    END IF;
+    RETURN ARRAY[0, h.head - 1, 2, h.head, 1, 1];
+END
+$$;
+
+-- A seal is the first 8 bytes of the SHA-256 of columns one after the other: a number as 8 bytes with the highest first,
+-- bytes as they are, or after their length where that is not fixed.
+
+CREATE OR REPLACE FUNCTION threadline.head_seal(
+    tree bytea, session bigint, realm bytea, log bigint, status bigint, opened bigint, updated_at bigint
+) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT substr(sha256(tree || int8send(session) || realm || int8send(log) || int8send(status) || int8send(opened)
+                           || int8send(updated_at)), 1, 8) $$;
+
+CREATE OR REPLACE FUNCTION threadline.key_seal(
+    tree bytea, log bigint, key bytea, seq bigint, count bigint, identity bytea
+) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT substr(sha256(tree || int8send(log) || int8send(length(key)) || key || int8send(seq) || int8send(count)
+                           || identity), 1, 8) $$;

@@ -1,0 +1,167 @@
+-- threadline on PostgreSQL, schema version 1.
+--
+-- The same log as on SQLite: a session is an append-only log of entries, nothing in `entry` is ever changed, and the
+-- columns from `voice` on are the fold right after the entry. What is different here is what lets it spread.
+--
+-- A *tree* is a root session with its forks and sub-agents; its id is 16 random bytes. It stands first in every key, and
+-- no sequence, unique constraint or foreign key reaches across trees. So all that one operation touches lies together:
+-- in one partition here, on one node where the tables are distributed. Numbers of sessions and logs are 63 bits of a
+-- digest of something random: nobody hands them out.
+--
+-- What must be unique across trees is reserved in `name`, which is written first and in a transaction of its own: the
+-- id of a session, then its key. A reservation without a session is a session that does not exist (yet): whoever
+-- writes to it next uses the reserved place. So nothing is ever to be cleaned up, and no transaction spans two shards.
+--
+-- Text that callers choose is kept as UTF-8 bytes (with lone surrogates as if they were characters), so that every
+-- string that Python can hold is stored, compared and returned exactly; text columns could not hold a NUL. An index
+-- cannot hold everything that a caller may choose: where it might be too long, its digest stands in the index.
+-- `realm` is that of a namespace. Times are microseconds since 1970, UTC. `seal` is a short digest over the other
+-- columns of its row.
+
+CREATE SCHEMA threadline;
+
+CREATE TABLE threadline.version (
+    version     integer NOT NULL PRIMARY KEY
+);
+
+CREATE TABLE threadline.name (
+    name        bytea   NOT NULL PRIMARY KEY,   -- digest of namespace and id, or of namespace and key
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    id          bytea   NOT NULL,               -- of the session; whoever finds it by its key needs that
+    realm       bytea   NOT NULL
+);
+
+CREATE TABLE threadline.log (
+    tree        bytea   NOT NULL,
+    log         bigint  NOT NULL,
+    salt        bytea   NOT NULL,               -- where the chain of a log without ancestors begins
+    PRIMARY KEY (tree, log)
+);
+
+CREATE TABLE threadline.session (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    realm       bytea   NOT NULL,
+    namespace   bytea   NOT NULL,
+    id          bytea   NOT NULL,
+    key         bytea,
+    created_at  bigint  NOT NULL,
+    cwd         bytea,
+    agent       bytea,
+    origin      bigint,                         -- the session that it was forked from
+    nth         bigint  NOT NULL,               -- it is its origin's nth fork; 0 for a root
+    about       bytea   NOT NULL,               -- title, tags, meta and so on, as JSON
+    seal        bytea   NOT NULL,               -- of all columns above
+    preview     bytea,                          -- the opening words, and the entry and role that said them
+    preview_seq bigint  NOT NULL,
+    preview_role text,
+    PRIMARY KEY (tree, session)
+);
+
+CREATE INDEX session_by_key     ON threadline.session (realm, key) WHERE key IS NOT NULL;
+CREATE INDEX session_by_created ON threadline.session (realm, created_at, session);
+CREATE INDEX session_by_cwd     ON threadline.session (realm, sha256(cwd))   WHERE cwd IS NOT NULL;
+CREATE INDEX session_by_agent   ON threadline.session (realm, sha256(agent)) WHERE agent IS NOT NULL;
+CREATE INDEX session_by_origin  ON threadline.session (tree, origin, nth)    WHERE origin IS NOT NULL;
+
+CREATE TABLE threadline.tag (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    tag         bytea   NOT NULL,
+    realm       bytea   NOT NULL,
+    PRIMARY KEY (tree, session, tag)
+);
+
+CREATE INDEX tag_by_tag ON threadline.tag (realm, sha256(tag));
+
+-- Narrow, because every append writes it; the one index is what listings walk. Writers of one session wait for each
+-- other on this row, and for nobody else.
+CREATE TABLE threadline.head (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    realm       bytea   NOT NULL,
+    log         bigint  NOT NULL,               -- its own log, where appends go
+    status      bigint  NOT NULL,               -- 0 active, 1 archived, 2 trashed
+    opened      bigint  NOT NULL,               -- 0 until there are opening words, 1 by the assistant, 2 by the user
+    updated_at  bigint  NOT NULL,
+    head        bigint  NOT NULL,
+    chain       bytea   NOT NULL,
+    view        bigint  NOT NULL,
+    shown       bigint  NOT NULL,
+    total       bigint  NOT NULL,
+    open        bigint  NOT NULL,
+    asked       bigint  NOT NULL,
+    pending     bigint  NOT NULL,
+    messages    bigint  NOT NULL,
+    tokens      bigint  NOT NULL,
+    seal        bytea   NOT NULL,               -- of the columns from `tree` to `updated_at`; the rest is the fold
+    PRIMARY KEY (tree, session)
+) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
+
+CREATE INDEX head_by_updated ON threadline.head (realm, updated_at, session);
+
+-- Entries `first` to `last` of the session lie in `log`. Its own log comes last and has no end.
+CREATE TABLE threadline.share (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    first       bigint  NOT NULL,
+    last        bigint  NOT NULL,
+    log         bigint  NOT NULL,
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, session, first)
+);
+
+CREATE INDEX share_by_log ON threadline.share (tree, log);
+
+CREATE TABLE threadline.entry (
+    tree        bytea   NOT NULL,
+    log         bigint  NOT NULL,
+    seq         bigint  NOT NULL,
+    at          bigint  NOT NULL,
+    tokens      bigint  NOT NULL,
+    view        bigint  NOT NULL,               -- the last structural entry so far
+    shown       bigint  NOT NULL,               -- visible entries so far
+    total       bigint  NOT NULL,               -- and their tokens
+    open        bigint  NOT NULL,               -- the entry with the top of the stack of open calls
+    asked       bigint  NOT NULL,               -- the user's entry that nothing has answered
+    voice       smallint NOT NULL,              -- 0 silent, 1 other, 2 user, 3 assistant, 4 assistant calling
+    kind        text    NOT NULL,
+    digest      bytea   NOT NULL,               -- of kind, at, tokens, key, usage and body
+    chain       bytea   NOT NULL,               -- H(chain of seq - 1, seq, digest)
+    key         bytea,
+    usage       bytea,                          -- JSON
+    open_pending bigint,                        -- where this entry changed the stack of open calls, its node: how many
+    open_below  bigint,                         -- are open in it and below, the entry with the node below, and of each
+    open_seqs   bigint[],                       -- of its own calls the entry that made it,
+    open_starts bigint[],                       -- the entry that started it (0: not started)
+    open_ids    bytea[],                        -- and its id
+    body        bytea   NOT NULL,               -- JSON
+    PRIMARY KEY (tree, log, seq)
+) PARTITION BY HASH (tree);
+
+-- An idempotency key names a whole call: `count` entries from `seq` on, whose content had that identity.
+CREATE TABLE threadline.key (
+    tree        bytea   NOT NULL,
+    log         bigint  NOT NULL,
+    key         bytea   NOT NULL,
+    seq         bigint  NOT NULL,
+    count       bigint  NOT NULL,
+    identity    bytea   NOT NULL,
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, log, key)
+) PARTITION BY HASH (tree);
+
+-- Partitions keep indexes and vacuums small. Where the tables are distributed, shards take their place.
+DO $$
+BEGIN
+    FOR n IN 0 .. 7 LOOP
+        EXECUTE format('CREATE TABLE threadline.entry_%s PARTITION OF threadline.entry
+                        FOR VALUES WITH (MODULUS 8, REMAINDER %s)', n, n);
+        EXECUTE format('CREATE TABLE threadline.key_%s PARTITION OF threadline.key
+                        FOR VALUES WITH (MODULUS 8, REMAINDER %s)', n, n);
+    END LOOP;
+END
+$$;
+
+INSERT INTO threadline.version VALUES (1);

@@ -1,0 +1,295 @@
+-- Every statement that threadline runs on PostgreSQL, by name. Values are always bound.
+
+-- append: the common case in one round trip: one entry, no tools, in a session that has its opening words
+SELECT threadline.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- write: append anything, in one round trip: any number of calls and entries
+SELECT threadline.write(%s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[],
+                        %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[],
+                        %s::bytea[], %s::bytea[], %s::bigint[], %s::boolean[], %s::bytea[],
+                        %s::bigint[], %s::bigint[], %s::bytea[])
+
+-- durably: a transaction keeps what the caller was promised, whatever this connection was told before; nobody waits for
+-- it for ever, and if its client hangs, it ends
+SELECT set_config('synchronous_commit',
+                  CASE WHEN NOT %s THEN 'off' WHEN current_setting('synchronous_commit') = 'off' THEN 'on'
+                       ELSE current_setting('synchronous_commit') END, true),
+       set_config('lock_timeout', coalesce(nullif(current_setting('lock_timeout'), '0'), '30s'), true),
+       set_config('idle_in_transaction_session_timeout', '60s', true)
+
+-- head: what is true now
+SELECT realm, log, status, opened, updated_at,
+       head, chain, view, shown, total, open, asked, pending, messages, tokens
+FROM   threadline.head
+WHERE  tree = %s AND session = %s
+
+-- lock: the same, and nobody else writes to the session until the transaction ends
+SELECT realm, log, status, opened, updated_at,
+       head, chain, view, shown, total, open, asked, pending, messages, tokens
+FROM   threadline.head
+WHERE  tree = %s AND session = %s
+FOR UPDATE
+
+-- insert_entry: one line of the log
+INSERT INTO threadline.entry (tree, log, seq, kind, at, tokens, voice, view, shown, total, open, asked,
+                              digest, chain, key, usage, open_ids, body, open_pending, open_below, open_seqs, open_starts)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- move_head: after the entries of a write
+UPDATE threadline.head
+SET    opened = %s, updated_at = %s,
+       head = %s, chain = %s, view = %s, shown = %s, total = %s, open = %s, asked = %s, pending = %s, messages = %s,
+       tokens = %s, seal = %s
+WHERE  tree = %s AND session = %s
+
+-- set_status: a change that is not an entry
+UPDATE threadline.head
+SET    status = %s, updated_at = %s, seal = %s
+WHERE  tree = %s AND session = %s
+
+-- row: one entry
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage,
+       open_ids, body, open_pending, open_below, open_seqs, open_starts
+FROM   threadline.entry
+WHERE  tree = %s AND log = %s AND seq = %s
+
+-- shown: how many visible entries there are up to one
+SELECT shown FROM threadline.entry WHERE tree = %s AND log = %s AND seq = %s
+
+-- rows: a page of entries
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage,
+       open_ids, body, open_pending, open_below, open_seqs, open_starts
+FROM   threadline.entry
+WHERE  tree = %s AND log = %s AND seq BETWEEN %s AND %s
+ORDER BY seq
+LIMIT  %s
+
+-- rows_reverse: a page of entries, latest first
+SELECT seq, kind, at, tokens, voice, view, shown, total, open, asked, digest, chain, key, usage,
+       open_ids, body, open_pending, open_below, open_seqs, open_starts
+FROM   threadline.entry
+WHERE  tree = %s AND log = %s AND seq BETWEEN %s AND %s
+ORDER BY seq DESC
+LIMIT  %s
+
+-- reserve: a place for an id or a key, unless it has one
+INSERT INTO threadline.name (name, realm, tree, session, id) VALUES (%s, %s, %s, %s, %s) ON CONFLICT (name) DO NOTHING
+
+-- reserved: the place of an id or a key
+SELECT tree, session, id FROM threadline.name WHERE name = %s
+
+-- reserve_anew: another place, because a session of another id or key stands at the old one
+UPDATE threadline.name
+SET    tree = %s, session = %s, id = %s
+WHERE  name = %s AND tree = %s AND session = %s
+
+-- insert_log: where the entries of a new session go
+INSERT INTO threadline.log (tree, log, salt) VALUES (%s, %s, %s)
+
+-- salt: where a chain begins
+SELECT salt FROM threadline.log WHERE tree = %s AND log = %s
+
+-- insert_session: what is said of a new session
+INSERT INTO threadline.session (tree, session, realm, namespace, id, key, created_at, cwd, agent, origin, nth, about,
+                                seal, preview, preview_seq, preview_role)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- insert_head: its hot half
+INSERT INTO threadline.head (tree, session, realm, log, status, opened, updated_at,
+                             head, chain, view, shown, total, open, asked, pending, messages, tokens, seal)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+
+-- insert_share: a stretch of a log that a session reads
+INSERT INTO threadline.share (tree, session, first, last, log, seal) VALUES (%s, %s, %s, %s, %s, %s)
+
+-- ref: a session, and where its entries lie
+SELECT s.id, s.key, s.namespace, p.log, p.first, p.last
+FROM   threadline.session s
+JOIN   threadline.share p ON p.tree = s.tree AND p.session = s.session
+WHERE  s.tree = %s AND s.session = %s
+ORDER BY p.first
+
+-- forks: the sessions that were forked from one, oldest first
+SELECT session FROM threadline.session WHERE tree = %s AND origin = %s ORDER BY nth
+
+-- next_fork: which fork the next one will be; asked while the head of its origin is locked
+SELECT coalesce(max(nth), 0) + 1 FROM threadline.session WHERE tree = %s AND origin = %s
+
+-- about: what is said of a session
+SELECT realm, namespace, id, key, created_at, origin, nth, about, preview, preview_seq, preview_role
+FROM   threadline.session
+WHERE  tree = %s AND session = %s
+
+-- set_about: what is said of a session, anew
+UPDATE threadline.session
+SET    cwd = %s, agent = %s, about = %s, seal = %s, preview = %s, preview_seq = %s, preview_role = %s
+WHERE  tree = %s AND session = %s
+
+-- insert_tag: found by listings
+INSERT INTO threadline.tag (tree, session, tag, realm) VALUES (%s, %s, %s, %s)
+
+-- delete_tag: no longer found by it
+DELETE FROM threadline.tag WHERE tree = %s AND session = %s AND tag = %s
+
+-- insert_key: what an idempotency key stands for
+INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal) VALUES (%s, %s, %s, %s, %s, %s, %s)
+
+-- find_key: the call of a key, in the own log or in what is shared
+SELECT k.seq, k.count, k.identity
+FROM   threadline.share s
+JOIN   threadline.key k ON k.tree = s.tree AND k.log = s.log AND k.key = %s
+                       AND k.seq >= s.first AND k.seq + k.count - 1 <= s.last
+WHERE  s.tree = %s AND s.session = %s
+
+-- record: a session as it is now
+SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   threadline.session s
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+WHERE  s.tree = %s AND s.session = %s
+
+-- list_by_updated: a page of sessions, the latest change first
+SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   threadline.head h
+JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
+WHERE  h.realm = %(realm)s
+AND    (h.updated_at, h.session) < (%(at)s::bigint, %(number)s::bigint)
+{filters}
+ORDER BY h.updated_at DESC, h.session DESC
+LIMIT  %(limit)s
+
+-- list_by_created: a page of sessions, the youngest first
+SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   threadline.session s
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+WHERE  s.realm = %(realm)s
+AND    (s.created_at, s.session) < (%(at)s::bigint, %(number)s::bigint)
+{filters}
+ORDER BY s.created_at DESC, s.session DESC
+LIMIT  %(limit)s
+
+-- filter_status: of a listing, which sessions
+AND    h.status = %(status)s
+
+-- filter_waiting: those with an open call or an unanswered turn, or those without
+AND    (h.pending > 0 OR h.asked > 0) = %(waiting)s
+
+-- filter_before: those that changed before
+AND    h.updated_at < %(before)s
+
+-- filter_cwd: those of a folder
+AND    s.realm = %(realm)s AND sha256(s.cwd) = sha256(%(cwd)s) AND s.cwd = %(cwd)s
+
+-- filter_agent: those of an agent
+AND    s.realm = %(realm)s AND sha256(s.agent) = sha256(%(agent)s) AND s.agent = %(agent)s
+
+-- filter_prefix: those whose key begins so
+AND    s.realm = %(realm)s AND s.key >= %(prefix)s AND s.key < %(prefix_end)s
+
+-- filter_tag: those with a tag
+AND    EXISTS (SELECT 1 FROM threadline.tag t
+               WHERE t.tree = s.tree AND t.session = s.session
+               AND   t.realm = %(realm)s AND sha256(t.tag) = sha256(%(tag)s) AND t.tag = %(tag)s)
+
+-- trees: every tree, for a copy of the store
+SELECT DISTINCT tree FROM threadline.session WHERE tree > %s ORDER BY tree LIMIT 1000
+
+-- originals: the sessions of a tree, for a copy of the store
+SELECT s.session, s.namespace, s.created_at, h.updated_at, h.status, s.origin, s.nth,
+       s.about, s.preview, s.preview_seq, s.preview_role
+FROM   threadline.session s
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+WHERE  s.tree = %s
+
+-- keys_after: the idempotency keys of a log from an entry on
+SELECT key, seq, count, identity FROM threadline.key WHERE tree = %s AND log = %s AND seq > %s ORDER BY seq
+
+-- settings: what the server promises
+SELECT current_setting('server_encoding'), current_setting('fsync'), current_setting('full_page_writes')
+
+-- there: whether the schema is there
+SELECT to_regclass('threadline.version') IS NOT NULL, to_regnamespace('threadline') IS NOT NULL
+
+-- version: which schema it is
+SELECT max(version) FROM threadline.version
+
+-- functions: what runs on the server
+SELECT p.proname::text, p.prosrc FROM pg_proc p WHERE p.pronamespace = 'threadline'::regnamespace ORDER BY 1
+
+-- counts: for stats
+SELECT s.n, l.n, e.n
+FROM   (SELECT count(*) AS n FROM threadline.session) s,
+       (SELECT count(*) AS n FROM threadline.log WHERE salt <> ''::bytea) l,
+       (SELECT count(*) AS n FROM threadline.entry) e
+
+-- sizes: for stats, partitions and indexes included
+SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint
+FROM   pg_class c
+WHERE  c.relnamespace = 'threadline'::regnamespace AND c.relkind = 'r'
+
+-- verify_trees: every session of which there is a trace, a page at a time
+SELECT tree, session FROM threadline.session
+WHERE  (tree, session) > (%s, %s)
+UNION
+SELECT tree, session FROM threadline.head
+WHERE  (tree, session) > (%s, %s)
+ORDER BY 1, 2
+LIMIT  1000
+
+-- verify_session: all that is said of a session
+SELECT tree, session, realm, namespace, id, key, created_at, cwd, agent, origin, nth, about, seal,
+       preview, preview_seq, preview_role
+FROM   threadline.session
+WHERE  tree = %s AND session = %s
+
+-- verify_name: where an id or a key leads
+SELECT realm, tree, session, id FROM threadline.name WHERE name = %s
+
+-- verify_tags: what listings find a session by
+SELECT realm, tag FROM threadline.tag WHERE tree = %s AND session = %s
+
+-- verify_head: the hot half of a session
+SELECT realm, seal, log, status, opened, updated_at,
+       head, chain, view, shown, total, open, asked, pending, messages, tokens
+FROM   threadline.head
+WHERE  tree = %s AND session = %s
+
+-- verify_shares: a session's lineage
+SELECT tree, session, first, last, log, seal FROM threadline.share WHERE tree = %s AND session = %s ORDER BY first
+
+-- verify_outside: entries that no seq of the session reaches
+SELECT count(*) FROM threadline.entry WHERE tree = %s AND log = %s AND (seq > %s OR seq <= %s)
+
+-- verify_moved: whether a session moved on while it was verified
+SELECT 1 FROM threadline.head h
+JOIN   threadline.share s ON s.tree = h.tree AND s.session = h.session AND s.log = h.log
+WHERE  s.tree = %s AND s.log = %s AND h.head > %s
+
+-- verify_keys: the idempotency keys of a log, and how many of its entries carry each
+SELECT k.tree, k.log, k.key, k.seq, k.count, k.identity, k.seal, count(e.seq)
+FROM   threadline.key k
+LEFT JOIN threadline.entry e ON e.tree = k.tree AND e.log = k.log AND e.key = k.key
+                            AND e.seq BETWEEN k.seq AND k.seq + k.count - 1
+WHERE  k.tree = %s AND k.log = %s
+GROUP BY k.tree, k.log, k.key, k.seq, k.count, k.identity, k.seal
+
+-- verify_keyless: entries of a log whose idempotency key has no row
+SELECT e.seq
+FROM   threadline.entry e
+LEFT JOIN threadline.key k ON k.tree = e.tree AND k.log = e.log AND k.key = e.key
+                          AND e.seq BETWEEN k.seq AND k.seq + k.count - 1
+WHERE  e.tree = %s AND e.log = %s AND e.key IS NOT NULL AND k.key IS NULL
+
+-- verify_strays: rows that belong to nothing
+SELECT e.n, l.n, h.n, t.n
+FROM   (SELECT count(*) AS n FROM threadline.entry x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)) e,
+       (SELECT count(*) AS n FROM threadline.log x
+        WHERE  x.salt <> ''::bytea      -- else it only keeps a place closed
+        AND    NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)) l,
+       (SELECT count(*) AS n FROM threadline.share x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) h,
+       (SELECT count(*) AS n FROM threadline.tag x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) t

@@ -1,0 +1,51 @@
+"""PostgreSQL keeps the contract, directly and through the async facade; a Citus cluster, too, where there is one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any, cast
+
+import psycopg
+import pytest
+from test_async import Loop, Waiting, loop
+
+import threadline
+from threadline import Store
+from threadline.testing.contract import DurableContract, OpenStore, StoreContract
+
+__all__ = ["loop"]
+
+
+class TestPostgres(StoreContract, DurableContract):
+    @pytest.fixture
+    def open_store(self, postgres_url: str) -> OpenStore:
+        return lambda **options: threadline.open(postgres_url, **options)
+
+
+class TestAsyncPostgres(StoreContract, DurableContract):
+    @pytest.fixture
+    def open_store(self, postgres_url: str, loop: Loop) -> OpenStore:
+        def opened(**options: Any) -> Store:
+            return cast(Store, Waiting(loop.wait(threadline.aopen(postgres_url, **options)), loop))
+
+        return opened
+
+
+if CITUS := os.environ.get("THREADLINE_TEST_CITUS"):  # a coordinator's URL, of a database that may be emptied
+
+    @pytest.fixture(scope="module")
+    def cluster() -> Iterator[psycopg.Connection]:
+        with psycopg.connect(str(CITUS), autocommit=True) as admin:
+            admin.execute("DROP SCHEMA IF EXISTS threadline CASCADE")
+            threadline.postgres.migrate(str(CITUS))
+            assert threadline.postgres.distribute(str(CITUS)) != []
+            assert [step for step in threadline.postgres.distribute(str(CITUS)) if "function" not in step] == []
+            yield admin
+
+    class TestCitus(StoreContract, DurableContract):
+        @pytest.fixture
+        def open_store(self, cluster: psycopg.Connection) -> Iterator[OpenStore]:
+            yield lambda **options: threadline.open(str(CITUS), **options)
+            for table in ("entry", "key", "head", "session", "share", "log", "tag", "name"):
+                cluster.execute(f"DELETE FROM threadline.{table}")

@@ -1,0 +1,203 @@
+"""Every statement of a session's life names its tree, so that it goes to one partition, or to one node of a cluster."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import psycopg
+import pytest
+
+import threadline
+from threadline import Session, Store
+from threadline.backends import sql
+from threadline.testing.contract.workshop import CHANGES, READS, WRITES, busy
+
+Spoken = tuple[str, Any]
+
+# What is unique across trees is looked up by its own name, and only when a session is made or first found.
+ELSEWHERE = ("threadline.name", "threadline.version")
+TABLES = ("head", "session", "share", "log", "tag", "entry", "key")
+
+
+@pytest.fixture
+def spoken(monkeypatch: pytest.MonkeyPatch) -> list[Spoken]:
+    """Every statement that goes through the driver; the append function is looked at in its source."""
+    statements: list[Spoken] = []
+    execute = psycopg.Connection.execute
+
+    def spy(self: Any, query: Any, params: Any = None, **options: Any) -> Any:
+        statements.append((query if isinstance(query, str) else query.decode(), params))
+        return execute(self, query, params, **options)
+
+    monkeypatch.setattr(psycopg.Connection, "execute", spy)
+    return statements
+
+
+@pytest.fixture
+def session(postgres_url: str) -> Iterator[Session]:
+    with threadline.open(postgres_url) as store:
+        store.new().append("somebody else")
+        yield busy(store.session("k"))
+
+
+CALLS: dict[str, Callable[[Session], object]] = {
+    **WRITES,
+    **CHANGES,
+    **READS,
+    "fork": lambda s: s.fork(2),
+    "batch": lambda s: _batch(s),
+    "keyed": lambda s: [s.append("again", key="k") for _ in range(2)],
+}
+
+
+def _batch(session: Session) -> None:
+    with session.batch() as batch:
+        batch.rewind(2)
+        batch.append("again", key="b")
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_every_statement_of_a_call_stays_in_the_tree(
+    session: Session, spoken: list[Spoken], postgres_schema: psycopg.Connection, name: str
+) -> None:
+    spoken.clear()
+    CALLS[name](session)
+    ours = [(query, params) for query, params in spoken if "threadline." in query]
+    within = [(query, params) for query, params in ours if not any(place in query for place in ELSEWHERE)]
+
+    assert [query for query, params in within if strays(postgres_schema, query, params)] == []
+    assert len(ours) == len(within) or name == "fork"
+
+
+def strays(connection: psycopg.Connection, query: str, params: Any) -> list[str]:
+    """Scans of a statement that are not confined to the tree; an INSERT is, by its first column."""
+    if query.startswith("INSERT"):
+        return [] if re.match(r"INSERT INTO threadline\.\w+ \(tree,", query) else [query]
+    with connection.transaction():
+        connection.execute("SET LOCAL enable_seqscan = off")
+        (found,) = connection.execute(f"EXPLAIN (FORMAT JSON) {query}", params).fetchone() or ("[]",)
+    plan = found[0]["Plan"] if isinstance(found, list) else json.loads(found)[0]["Plan"]
+    scans = list(scans_of(plan))
+    partitions = {scan["Relation Name"] for scan in scans if re.match(r"(entry|key)_\d", scan["Relation Name"])}
+    confined = all("tree = " in json.dumps([scan.get("Index Cond"), scan.get("Filter")]) for scan in scans)
+    return [] if confined and len(partitions) <= 2 else [json.dumps(plan)]
+
+
+def scans_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    if "Relation Name" in plan and "Scan" in plan["Node Type"]:
+        yield plan
+    for inner in plan.get("Plans", ()):
+        yield from scans_of(inner)
+
+
+def test_a_statement_without_its_tree_would_be_seen(session: Session, postgres_schema: psycopg.Connection) -> None:
+    assert strays(postgres_schema, "SELECT body FROM threadline.entry WHERE log = %s", (1,))
+    assert strays(postgres_schema, "UPDATE threadline.head SET head = 0 WHERE session = %s", (1,))
+    assert strays(postgres_schema, "INSERT INTO threadline.entry (log, tree) VALUES (%s, %s)", (1, b""))
+
+
+# -- the function on the server ------------------------------------------------------------------------
+
+
+def statements_of(source: str) -> list[str]:
+    plain = re.sub(r"--.*", "", source)
+    found = re.findall(r"(?:SELECT|INSERT INTO|UPDATE)\s[^;]*threadline\.[^;]*;", plain)
+    return [re.sub(r"\s+", " ", statement) for statement in found]
+
+
+def names_its_tree(statement: str) -> bool:
+    """Each table that it reads or changes is confined to the tree, by whichever name it has there."""
+    if statement.startswith("INSERT"):
+        return "(tree," in statement and "VALUES (the_tree," in statement
+    names = re.findall(rf"threadline\.(?:{'|'.join(TABLES)}) (\w+)", statement)
+    return bool(names) and all(f"{name}.tree = the_tree" in statement for name in names)
+
+
+def test_every_statement_of_the_append_function_names_its_tree() -> None:
+    statements = statements_of(sql.functions("postgres").split("$$")[1])
+
+    assert len(statements) >= 8
+    assert [statement for statement in statements if not names_its_tree(statement)] == []
+
+
+def test_one_that_does_not_would_be_seen() -> None:
+    source = sql.functions("postgres").split("$$")[1]
+    wrong = source.replace("AND n.tree = the_tree ", "", 1)
+
+    assert wrong != source
+    assert [s for s in statements_of(wrong) if not names_its_tree(s)]
+
+
+# -- the schema ----------------------------------------------------------------------------------------
+
+
+def test_the_tree_stands_first_in_every_key(postgres_schema: psycopg.Connection) -> None:
+    keys = postgres_schema.execute(
+        """SELECT c.relname, i.relname, (SELECT a.attname FROM pg_attribute a
+                                         WHERE a.attrelid = c.oid AND a.attnum = x.indkey[0])
+           FROM pg_index x JOIN pg_class c ON c.oid = x.indrelid JOIN pg_class i ON i.oid = x.indexrelid
+           WHERE c.relnamespace = 'threadline'::regnamespace AND x.indisunique"""
+    ).fetchall()
+
+    assert len(keys) >= len(TABLES)
+    assert [key for key in keys if key[2] != "tree" and key[0] not in ("name", "version", "tenant")] == []
+
+
+def test_nothing_reaches_across_trees(postgres_schema: psycopg.Connection) -> None:
+    found = postgres_schema.execute(
+        """SELECT 'sequence', relname::text FROM pg_class
+           WHERE relnamespace = 'threadline'::regnamespace AND relkind = 'S'
+           UNION ALL SELECT 'foreign key', conname FROM pg_constraint
+           WHERE connamespace = 'threadline'::regnamespace AND contype = 'f'"""
+    ).fetchall()
+
+    assert found == []
+
+
+def test_the_large_tables_are_partitioned_by_tree(postgres_schema: psycopg.Connection) -> None:
+    found = postgres_schema.execute(
+        """SELECT c.relname, pg_get_partkeydef(c.oid), (SELECT count(*) FROM pg_inherits i WHERE i.inhparent = c.oid)
+           FROM pg_class c WHERE c.relnamespace = 'threadline'::regnamespace AND c.relkind = 'p' ORDER BY 1"""
+    ).fetchall()
+
+    assert found == [("entry", "HASH (tree)", 8), ("key", "HASH (tree)", 8)]
+
+
+# -- listings ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "filters", [{}, {"cwd": "/7"}, {"agent": "7"}, {"tag": "7"}, {"key_prefix": "7:"}, {"order": "created"}], ids=str
+)
+def test_a_listing_walks_an_index(
+    postgres_url: str, spoken: list[Spoken], postgres_schema: psycopg.Connection, filters: dict[str, Any]
+) -> None:
+    with threadline.open(postgres_url, durability="relaxed") as store:
+        store.new(cwd="/7", agent="7", tags=["7"], key="7:1")
+        spoken.clear()
+        store.sessions(**filters)
+    (query, params), *_ = [(q, p) for q, p in spoken if "threadline." in q]
+    with postgres_schema.transaction():
+        postgres_schema.execute("SET LOCAL enable_seqscan = off")
+        (found,) = postgres_schema.execute(f"EXPLAIN (FORMAT JSON) {query}", params).fetchone() or ("",)
+
+    assert [scan for scan in scans_of(found[0]["Plan"]) if scan["Node Type"] == "Seq Scan"] == []
+
+
+def test_a_store_names_no_tree_that_it_does_not_know(postgres_url: str) -> None:
+    """Two sessions of the same key in two namespaces have nothing in common."""
+    with threadline.open(postgres_url) as store:
+        one, other = (_made(store.within(name)) for name in ("a", "b"))
+
+    assert one.tree != other.tree
+    assert one.number != other.number
+    assert {piece.log for piece in one.lineage}.isdisjoint(piece.log for piece in other.lineage)
+
+
+def _made(store: Store) -> Any:
+    session = store.session("k")
+    session.append("hi")
+    return session._made()
