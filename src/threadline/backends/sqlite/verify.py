@@ -158,9 +158,10 @@ def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, pi
     log, first, last = piece
     name = f"#{number}"
     try:
-        name = text(one(connection, "verify_session", (number,))[2])
+        tree, _, id, *_ = one(connection, "verify_session", (number,))
+        name = text(id)
         lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
-        shared = PiecedLog(Ref(number, name, None, lineage, b""), partial(_select, connection))
+        shared = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
         (salt,) = one(connection, "salt", (lineage[0].log,))
         audit = Audit(shared, state_at(shared, first - 1, salt), last)
         for seq, what in audit:

@@ -37,6 +37,20 @@ class BlobsContract(Contract):
 
         assert (once, blobs(store)) == (1, 2)
 
+    def test_deleting_takes_along_what_nobody_else_has(self, store: Store, session: Session) -> None:
+        session.append(Message.tool("a", LARGE))
+        fork = session.fork()
+        session.append(Message.tool("b", LARGE[::-1]))
+        before = blobs(store)
+        store.delete(session)
+        shared = blobs(store)
+        kept = fork.read(1)
+        problems = store.verify().problems
+        store.delete(fork)
+
+        assert (before, shared, blobs(store)) == (2, 1, 0)
+        assert (kept, problems) == (LARGE, [])
+
     def test_small_content_is_not_put_out_of_line(self, store: Store, session: Session) -> None:
         session.append("x" * 1_000)
 
