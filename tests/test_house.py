@@ -25,7 +25,7 @@ MAY_USE = {
     "pen": {"formats", "core", "errors", "messages"},
     "leases": {"backends", "core", "errors", "pen"},
     "drafts": {"core", "errors", "messages", "pen"},
-    "following": {"backends", "core", "errors"},
+    "following": {"backends", "core", "errors", "pen"},
     "session": {"backends", "core", "errors", "messages", "pen", "leases", "drafts", "following"},
     "store": {"backends", "core", "errors", "messages", "pen", "session", "drafts", "following"},
     "aio": {
