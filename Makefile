@@ -22,7 +22,7 @@ bench: $(VENV)/installed-dev     ## speed, as ratios beside bare SQLite in one r
 	$(BIN)/python -m bench
 
 torture: $(VENV)/installed-dev   ## the long proofs; SCALE=1 is a short run, the default 25 takes a while
-	THREADLINE_SCALE=$(or $(SCALE),25) $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/promises tests/core
+	THREADLINE_SCALE=$(or $(SCALE),25) $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/promises tests/core tests/context
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -28,7 +28,7 @@ MAY_USE = {
     "postgres": {"backends", "errors"},
     "leases": {"backends", "core", "errors", "pen"},
     "drafts": {"core", "errors", "messages", "pen"},
-    "following": {"backends", "core", "errors"},
+    "following": {"backends", "core", "errors", "pen"},
     "session": {"backends", "context", "core", "errors", "messages", "pen", "leases", "drafts", "following"},
     "store": {"backends", "core", "errors", "messages", "pen", "session", "drafts", "following"},
     "aio": {

@@ -442,10 +442,9 @@ class AsyncFollow(AsyncIterator[Entry]):
         follow.patience.renew()
         try:
             if not self._ready:
-                ref = await self._threads.run(follow.session._found)
-                with Bell(follow.hub, ref, follow.after) as bell:
+                with Wakeup(follow.hub, follow.session._ref, follow.after) as wakeup:
                     while not (ready := await self._threads.run(self._page)):
-                        await bell.rung(follow.patience.left_s)
+                        await wakeup.came(follow.patience.left_s)
                 self._ready = ready[::-1]
         except (TimeoutError, *ENDS):
             raise StopAsyncIteration from None
@@ -483,34 +482,34 @@ class AsyncChanges(AsyncIterator[SessionInfo]):
         assert changes is not None
         changes.patience.renew()
         try:
-            with Bell(changes.hub, None, 0) as bell:
+            with Wakeup(changes.hub, None, 0) as wakeup:
                 while not await self._threads.run(changes.look):
-                    await bell.rung(changes.patience.left_s)
+                    await wakeup.came(changes.patience.left_s)
             return info_of(changes.next_ready(), self._prices)
         except (TimeoutError, *ENDS):
             raise StopAsyncIteration from None
 
 
-class Bell:
+class Wakeup:
     """How the hub, on its own thread, wakes somebody who waits on an event loop."""
 
     def __init__(self, hub: Hub, ref: Ref | None, seen: int) -> None:
         self._loop = asyncio.get_running_loop()
         self._event = asyncio.Event()
-        self._waiting = hub.waiting(ref, seen, self._ring)
+        self._waiting = hub.waiting(ref, seen, self._wake)
 
-    def __enter__(self) -> Bell:
+    def __enter__(self) -> Wakeup:
         self._waiting.__enter__()
         return self
 
     def __exit__(self, *exc: Any) -> None:
         self._waiting.__exit__(*exc)
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         with suppress(RuntimeError):  # the loop was closed, and its follower with it
             self._loop.call_soon_threadsafe(self._event.set)
 
-    async def rung(self, timeout_s: float | None) -> None:
+    async def came(self, timeout_s: float | None) -> None:
         """Raises TimeoutError if nothing came for so long."""
         await asyncio.wait_for(self._event.wait(), timeout_s)
         self._event.clear()

@@ -28,8 +28,9 @@ from threadline.core.window import (
     turn_starts,
 )
 from threadline.errors import BudgetTooSmall, InvalidArgument
-from threadline.formats import FORMATS, fitting
+from threadline.formats import fitting
 from threadline.formats.attachments import breadcrumb
+from threadline.formats.loading import check_format
 from threadline.messages import Media, Message, Part, Text, ToolResult
 
 LARGE_CHARS = 1_000  # a result up to this size is never made smaller by keep_outputs
@@ -113,8 +114,7 @@ class Wish(Struct, frozen=True):
     keep_outputs: int | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.format, str) or self.format not in FORMATS:
-            raise InvalidArgument(f"unknown format {self.format!r}: use one of {', '.join(FORMATS)}")
+        check_format(self.format)
         for name, least in (("max_tokens", 1), ("max_messages", 1), ("keep_outputs", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):

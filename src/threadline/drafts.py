@@ -147,7 +147,7 @@ class DraftWriter:
         """What has gathered since the last chunk, up to which piece, and how many bytes. The caller has the turn."""
         with self._mutex:
             pieces = self._texts[self._stored :]
-            return Chunk(self.id, self._chunks + 1, "".join(pieces)), len(self._texts), self._behind
+            return Chunk(self._ref.tree, self.id, self._chunks + 1, "".join(pieces)), len(self._texts), self._behind
 
     def _is_stored(self, upto: int, size: int) -> None:
         with self._mutex:

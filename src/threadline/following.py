@@ -10,14 +10,14 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from math import isfinite
 from time import monotonic, sleep
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from threadline.backends.backend import Backend, Record, Ref
 from threadline.core.entries import Entry
 from threadline.core.reading import Entries
 from threadline.errors import Closed, Damaged, InvalidArgument, NotFound, ThreadlineError
+from threadline.pen import is_number
 
 if TYPE_CHECKING:
     from threadline.session import Session
@@ -124,7 +124,7 @@ class Patience:
     """How long a follower waits for the next thing: so many seconds each time, or for ever."""
 
     def __init__(self, timeout: float | None) -> None:
-        if timeout is not None and not (_is_number(timeout) and timeout >= 0):
+        if timeout is not None and not (is_number(timeout) and timeout >= 0):
             raise InvalidArgument(
                 f"timeout is a number of seconds from 0 on, or None to wait for ever, not {timeout!r}"
             )
@@ -138,10 +138,6 @@ class Patience:
     @property
     def left_s(self) -> float | None:
         return None if self._ends_at is None else max(0.0, self._ends_at - monotonic())
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 class Follow(Iterator[Entry]):

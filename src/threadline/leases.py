@@ -9,16 +9,15 @@ import os
 import threading
 from collections import deque
 from datetime import datetime
-from math import isfinite
 from time import monotonic, sleep
-from typing import Any, NamedTuple
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from threadline.backends.backend import Backend, Ref
 from threadline.core.entries import moment
 from threadline.core.holds import Hold
 from threadline.errors import InvalidArgument, LeaseHeld
-from threadline.pen import check_name
+from threadline.pen import check_name, is_number
 
 PAUSE_S = 0.02  # between two looks at a lease that somebody else holds
 TTL_MAX_S = 366 * 24 * 3600
@@ -34,15 +33,11 @@ class Terms(NamedTuple):
 
 def terms(holder: str, ttl: float, wait: float) -> Terms:
     check_name(holder, "holder")
-    if not _is_time(ttl) or not 0 < ttl <= TTL_MAX_S:
+    if not is_number(ttl) or not 0 < ttl <= TTL_MAX_S:
         raise InvalidArgument(f"ttl is a number of seconds above 0, up to a year, not {ttl!r}")
-    if not _is_time(wait) or wait < 0:
+    if not is_number(wait) or wait < 0:
         raise InvalidArgument(f"wait is a number of seconds from 0 on, not {wait!r}")
     return Terms(holder, max(1, round(ttl * 1e6)), wait)
-
-
-def _is_time(seconds: Any) -> bool:
-    return isinstance(seconds, int | float) and not isinstance(seconds, bool) and isfinite(seconds)
 
 
 class Holding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
+from math import isfinite
 from time import time_ns
 from typing import Any, TypeAlias
 
@@ -281,6 +282,11 @@ def check_name(name: Any, what: str, chars: int = KEY_CHARS) -> str:
     if len(name) > chars:
         raise InvalidArgument(f"a {what} has up to {chars} characters, this one {len(name)}")
     return name
+
+
+def is_number(value: Any) -> bool:
+    """A number that can be reckoned with; for Python True is one as well."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
 
 
 def check_seq(seq: Any, what: str) -> int:

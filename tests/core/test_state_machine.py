@@ -113,9 +113,6 @@ class Sessions(RuleBasedStateMachine):
         self.touched = id = id if id in self.models else next(iter(self.models))
         return id, self.store.get(id), self.models[id]
 
-    def _both(self, id: str) -> tuple[Session, Model]:
-        return self._one(id)[1:]
-
     # -- families --------------------------------------------------------------------------------------
 
     @rule(
@@ -207,7 +204,7 @@ class Sessions(RuleBasedStateMachine):
 
     def _do(self, id: str, step: Step, **more: Any) -> None:
         """The same call on both sides: the same entries, or the same refusal."""
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         verb, options = step.resolved(model)
         call = partial(getattr(session, verb), **options, **more, lease=None if model.fenced else self.leases.get(id))
         try:
@@ -225,7 +222,7 @@ class Sessions(RuleBasedStateMachine):
     @rule(id=sessions)
     def lease(self, id: str) -> None:
         """Every second time it is given back; through the store as it is now, which may be another one since."""
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         if (held := self.leases.pop(id, None)) is None:
             self.leases[id] = session.lease(f"holder {self.steps}", ttl=A_DAY_S)
             model.holder = self.leases[id].holder
@@ -237,7 +234,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions, step=strategies.steps())
     def without_the_lease(self, id: str, step: Step) -> None:
-        model = self.models[id]
+        id, _, model = self._one(id)
         model.fenced = True
         try:
             self._do(id, step)
@@ -246,7 +243,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions, message=strategies.spoken(), key=st.none() | st.sampled_from(strategies.KEYS))
     def enqueue(self, id: str, message: Message, key: str | None) -> None:
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         try:
             model.enqueue(message, key)
         except ThreadlineError as error:
@@ -256,7 +253,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions, off=st.sampled_from([None, None, 0, 1]))
     def take(self, id: str, off: int | None) -> None:
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         expect, lease = None if off is None else model.head + off, self.leases.get(id)
         try:
             expected = model.take(expect=expect)
@@ -298,7 +295,7 @@ class Sessions(RuleBasedStateMachine):
 
     @rule(id=sessions, step=strategies.steps())
     def batch_that_fails(self, id: str, step: Step) -> None:
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         try:
             with session.batch() as b:
                 b.append("never written")
@@ -317,7 +314,7 @@ class Sessions(RuleBasedStateMachine):
     )
     def compact_by_function(self, id: str, since: Place | None, upto: Place | None, meddle: Step | None) -> None:
         """The function runs outside of any transaction, so it may write to the session itself."""
-        session, model = self._both(id)
+        id, session, model = self._one(id)
         bounds = {"since": resolve(since, model), "upto": resolve(upto, model)}
         given: list[Message] = []
         lease = self.leases.get(id)

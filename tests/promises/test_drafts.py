@@ -56,6 +56,7 @@ def reports_before_it_finishes(path: Path, report: Report) -> None:
             for token in tokens(n):
                 d.write(token)
             report(f"f{n}")
+            time.sleep(0.005)
 
 
 def forgets_to_flush(path: Path, report: Report) -> None:

@@ -21,7 +21,7 @@ from threadline.backends.sqlite.backend import SqliteBackend
 from threadline.testing import scaled
 
 PAGE_BYTES = 4096
-FEW_PAGES = 50  # of WAL before a checkpoint, where a test wants many of them
+FEW_PAGES = 120  # of WAL before a checkpoint, where a test wants many of them; the schema alone takes fewer
 PER_CHECKPOINT = 3  # the WAL before it is read, the file after it is written, the WAL's header when it begins anew
 
 

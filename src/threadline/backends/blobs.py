@@ -9,15 +9,13 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping
+from functools import cache
 from hashlib import sha256
+from importlib import import_module
+from typing import Any
 
 import msgspec
 from msgspec import Struct
-
-if sys.version_info >= (3, 14):
-    from compression import zstd
-else:
-    from backports import zstd
 
 from threadline.errors import Damaged
 
@@ -84,13 +82,21 @@ def unpack(packed: Packed, blobs: Mapping[bytes, bytes]) -> bytes:
     return b"".join((*parts, packed.rest[done:]))
 
 
+@cache
+def _zstd() -> Any:
+    """Loaded when the first large string comes by: most processes start without any."""
+    return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+
+
 def compress(content: bytes) -> bytes:
-    return zstd.compress(content)
+    compressed: bytes = _zstd().compress(content)
+    return compressed
 
 
 def decompress(stored: bytes) -> bytes:
     """Raises Damaged for bytes that are not those that `compress` made."""
     try:
-        return zstd.decompress(stored)
-    except (zstd.ZstdError, EOFError, TypeError, ValueError) as error:
+        content: bytes = _zstd().decompress(stored)
+        return content
+    except (_zstd().ZstdError, EOFError, TypeError, ValueError) as error:
         raise Damaged(None, None, f"a large part of it cannot be unpacked: {error}") from error

@@ -29,8 +29,11 @@ class Stream(NamedTuple):
 
 
 class Chunk(NamedTuple):
-    """The next piece of a stream; numbers count from 1. The same number again takes the place of the first."""
+    """The next piece of a stream; numbers count from 1. The same number again takes the place of the first.
 
+    `tree` is that of the session, for backends that keep a tree in one place."""
+
+    tree: bytes
     stream: int
     number: int
     text: str

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from types import ModuleType
 from typing import Any
 
 from threadline.errors import InvalidArgument, InvalidMessage
-from threadline.formats import anthropic, gemini, leftovers, openai, responses, threadline
+from threadline.formats import leftovers
+from threadline.formats.loading import FORMATS as FORMATS
+from threadline.formats.loading import THREADLINE, check_format, format_of
 from threadline.messages import Message, ToolCall, ToolResult
-
-FORMATS: dict[str, ModuleType] = {format.NAME: format for format in (threadline, anthropic, openai, responses, gemini)}
 
 
 def read(dicts: Iterable[dict[str, Any]], format: str | None = None) -> list[Message]:
@@ -32,11 +31,11 @@ def read(dicts: Iterable[dict[str, Any]], format: str | None = None) -> list[Mes
 def read_one(raw: Any, format: str | None = None, place: str = "message") -> Message:
     """One message from a dict in one of the formats; None guesses."""
     if format is not None:
-        _known(format)
+        check_format(format)
     if not isinstance(raw, dict):
         raise InvalidMessage(place, f"a message is a Message, a dict or a string, not {type(raw).__name__}")
     try:
-        message: Message = FORMATS[format or guess(raw)].read(raw, place)
+        message: Message = format_of(format or guess(raw)).read(raw, place)
     except RecursionError as error:
         raise InvalidMessage(place, "is nested too deep") from error
     return message
@@ -48,11 +47,11 @@ def write(messages: Iterable[Message], format: str) -> list[dict[str, Any]]:
     What was read from that format comes out as it went in, and a conversation that is legal in any format is legal
     in this one. Hidden messages are never written, nor are reasoning and parts of unknown kind that another provider
     made. Repairs nothing: a call without its result is written without it."""
-    target = _known(format)
+    target = format_of(format)
     if isinstance(messages, Message) or not isinstance(messages, Iterable):
         raise InvalidArgument(f"messages is a list of Message, not {type(messages).__name__}")
     sent = [_checked(message, i) for i, message in enumerate(messages) if not _hidden(message)]
-    if target is not threadline:
+    if format != THREADLINE:
         sent = [leftovers.without_foreign(message, format)[0] for message in sent]
     written: list[dict[str, Any]] = target.write(sent, target.names())
     return written
@@ -60,13 +59,13 @@ def write(messages: Iterable[Message], format: str) -> list[dict[str, Any]]:
 
 def problems(dicts: Sequence[Any], format: str) -> list[str]:
     """Why a provider would refuse this conversation, in words, each with its place. Empty: it is legal."""
-    found: list[str] = _known(format).problems(dicts)
+    found: list[str] = format_of(format).problems(dicts)
     return found
 
 
 def without_foreign(message: Message, format: str) -> tuple[Message, list[str]]:
     """The message with only what a format's provider understands, and what was left out, in words."""
-    return (message, []) if _known(format) is threadline else leftovers.without_foreign(message, format)
+    return (message, []) if check_format(format) == THREADLINE else leftovers.without_foreign(message, format)
 
 
 def guess(raw: dict[str, Any], otherwise: str = "openai") -> str:
@@ -96,9 +95,9 @@ def _told(raw: dict[str, Any]) -> str | None:
         if isinstance(content, list) and any(isinstance(block, dict) and "cache_control" in block for block in content):
             return "anthropic"
         return None if "content" in raw else "threadline"
-    if kinds & responses.CONTENT_KINDS:
+    if kinds & format_of("responses").CONTENT_KINDS:
         return "responses"
-    return "openai" if kinds & openai.CONTENT_KINDS else "anthropic"
+    return "openai" if kinds & format_of("openai").CONTENT_KINDS else "anthropic"
 
 
 _OPENAI_NAMES = frozenset(
@@ -116,12 +115,6 @@ def _is_gemini(raw: dict[str, Any]) -> bool:
     parts = raw["parts"]
     typed = isinstance(parts, list) and any(not isinstance(part, dict) or "type" in part for part in parts)
     return raw.get("role") == "model" or (bool(parts) and not typed and "meta" not in raw)
-
-
-def _known(format: Any) -> ModuleType:
-    if not isinstance(format, str) or format not in FORMATS:
-        raise InvalidArgument(f"unknown format {format!r}: use one of {', '.join(FORMATS)}")
-    return FORMATS[format]
 
 
 def _hidden(message: Any) -> bool:

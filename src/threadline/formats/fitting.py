@@ -8,14 +8,13 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from threadline.core.legal import Mended, Said, is_silent
-from threadline.formats import anthropic, attachments, gemini, leftovers, openai, responses
+from threadline.formats import attachments, leftovers
 from threadline.formats.arguments import as_object
 from threadline.formats.leftovers import Dict, kind_of, noted
+from threadline.formats.loading import ANTHROPIC, GEMINI, RESPONSES, format_of
 from threadline.messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
-MODULES = {module.NAME: module for module in (anthropic, openai, responses, gemini)}
-
-_THINKS_AHEAD = (anthropic.NAME, responses.NAME)  # refuse reasoning that leads to nothing
+_THINKS_AHEAD = (ANTHROPIC, RESPONSES)  # refuse reasoning that leads to nothing
 _FREEFORM = frozenset({"custom", "custom_tool_call"})  # kinds of calls whose arguments are text, not JSON
 
 
@@ -37,7 +36,7 @@ def fit(said: Sequence[Said], format: str) -> Mended:
 
 def written(said: Sequence[Said], format: str) -> tuple[list[Dict], list[str]]:
     """What was fitted, as dicts that the provider accepts whatever they were made of."""
-    target = MODULES[format]
+    target = format_of(format)
     dicts = target.in_turn(target.write([each.message for each in said], target.names()))
     found = target.problems(dicts)
     if not found:
@@ -50,7 +49,7 @@ def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, 
     message, words = leftovers.without_foreign(message, format)
     if message.role == "assistant":
         message = _speaking(message, format, leads_on, words)
-    if message.role == "system" and format in (anthropic.NAME, gemini.NAME):
+    if message.role == "system" and format in (ANTHROPIC, GEMINI):
         message = replace(message, role="user", meta={})  # there, it could stand only by what comes behind it
     if any(_is_silent(part, format) for part in message.parts):
         message = replace(message, parts=tuple(part for part in message.parts if not _is_silent(part, format)))
@@ -61,7 +60,7 @@ def _is_silent(part: Part, format: str) -> bool:
     """Whether a part is blank text that its provider refuses; Gemini signs some."""
     if type(part) is not Text or not is_silent(part):
         return False
-    return format != gemini.NAME or noted(part, format, "thoughtSignature") is None
+    return format != GEMINI or noted(part, format, "thoughtSignature") is None
 
 
 def _speaking(message: Message, format: str, leads_on: bool, words: list[str]) -> Message:
@@ -69,7 +68,7 @@ def _speaking(message: Message, format: str, leads_on: bool, words: list[str]) -
     parts = tuple(_with_object(part, format, words) for part in message.parts)
     if format in _THINKS_AHEAD and any(type(part) is Reasoning for part in parts):
         parts = tuple(_leading_thoughts(parts, format, leads_on, words))
-    if format == anthropic.NAME and not leads_on:
+    if format == ANTHROPIC and not leads_on:
         parts = _without_last_blanks(parts)
     return (
         message if all(map(_same, parts, message.parts)) and len(parts) == len(message.parts) else _new(message, parts)
@@ -103,7 +102,7 @@ def _leading_thoughts(parts: tuple[Part, ...], format: str, leads_on: bool, word
             yield part
         elif at > last and not leads_on:
             words.append("reasoning that led to nothing left out")
-        elif format == anthropic.NAME and (called or (part.signature is None and part.encrypted is None)):
+        elif format == ANTHROPIC and (called or (part.signature is None and part.encrypted is None)):
             words.append("reasoning behind a call left out" if called else "unsigned reasoning left out")
         else:
             yield part

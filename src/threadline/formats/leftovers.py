@@ -106,15 +106,16 @@ def without_foreign(message: Message, provider: str) -> tuple[Message, list[str]
     """The message with only what this provider understands, and what was left out, in words.
 
     Reasoning and parts of unknown kind are for the provider that they came from; everything else is for all. Where
-    nothing is left of what somebody but the assistant said, a word for it stays."""
+    nothing but results is left of what somebody but the assistant said, a word for it stays."""
     if not any(type(part) in _GUARDED for part in message.parts):
         return message, []
     said: list[str] = []
     parts = tuple(part for part in map(_inside(provider, said), message.parts) if _understood(part, provider, said))
     if not said:
         return message, said
-    if not parts and message.role != "assistant":
-        parts = tuple(Text(f"[left out: {_called(part)}]") for part in message.parts)
+    if message.role != "assistant" and all(type(part) is ToolResult for part in parts):
+        lost = (part for part in message.parts if type(part) in (Reasoning, Other))
+        parts += tuple(Text(f"[left out: {_called(part)}]") for part in lost)
     return replace(message, parts=parts), said
 
 
