@@ -12,6 +12,7 @@ from threadline import (
     AsyncStore,
     Batch,
     Conflict,
+    CopyReport,
     Entry,
     KeyReused,
     Media,
@@ -37,6 +38,7 @@ from threadline import (
     VerifyReport,
     View,
     formats,
+    postgres,
 )
 
 
@@ -50,6 +52,17 @@ def opening() -> None:
         assert_type(store, Store)
         assert_type(store.within("acme"), Store)
         assert_type(store.namespace, str)
+
+
+def moving_house(source: Store, target: Store) -> None:
+    report = threadline.copy(source, target, progress=lambda progress: progress.entries)
+    assert_type(report, CopyReport)
+    assert_type(report.problems, list[Problem])
+    assert_type(report.ok, bool)
+    assert_type(threadline.open("postgresql://host/database"), Store)
+    assert_type(postgres.migrate("postgresql://host/database"), int)
+    assert_type(postgres.ddl(tenants=True), str)
+    threadline.copy(source)  # type: ignore[call-arg]
 
 
 def messages() -> None:
