@@ -26,7 +26,14 @@ from threadline.backends.backend import (
 )
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import files, sessions, transactions
-from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect
+from threadline.backends.sqlite.connections import (
+    BUSY_TIMEOUT_MS,
+    CHECKPOINT_PAGES,
+    DURABILITY,
+    Pool,
+    connect,
+    no_fork,
+)
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import Change
@@ -68,7 +75,8 @@ class SqliteBackend:
 
     def _prepare(self) -> None:
         if not self._memory:
-            files.look(self._path, must_exist=self._read_only)
+            with no_fork():
+                files.look(self._path, must_exist=self._read_only)
         if self._read_only:
             with self._reading() as connection:
                 files.check(connection, self._path)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import apsw
@@ -137,6 +138,13 @@ class Pool:
         self._idle, self._closed = idle, closed
         if not closed:
             self._in_child()
+
+
+@contextmanager
+def no_fork() -> Iterator[None]:
+    """For a connection that is in no pool: a child that is born meanwhile would inherit SQLite's own locks, held."""
+    with _fork_turn:
+        yield
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
