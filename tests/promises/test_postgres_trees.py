@@ -13,6 +13,8 @@ import pytest
 import threadline
 from threadline import Session, Store
 from threadline.backends import sql
+from threadline.backends.backend import Query
+from threadline.backends.postgres import sessions as listing
 from threadline.testing.contract.workshop import CHANGES, READS, WRITES, busy
 
 Spoken = tuple[str, Any]
@@ -169,22 +171,55 @@ def test_the_large_tables_are_partitioned_by_tree(postgres_schema: psycopg.Conne
 # -- listings ------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "filters", [{}, {"cwd": "/7"}, {"agent": "7"}, {"tag": "7"}, {"key_prefix": "7:"}, {"order": "created"}], ids=str
-)
-def test_a_listing_walks_an_index(
-    postgres_url: str, spoken: list[Spoken], postgres_schema: psycopg.Connection, filters: dict[str, Any]
+FILTERS: list[dict[str, Any]] = [{}, {"cwd": "/7"}, {"agent": "7"}, {"tag": "7"}, {"key_prefix": "7:"}]
+
+
+@pytest.mark.parametrize("few", [0, 1_000], ids=["walked", "sorted"])
+@pytest.mark.parametrize("order", ["updated", "created"])
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+def test_a_listing_finds_its_page_by_indexes(
+    postgres_url: str, postgres_schema: psycopg.Connection, filters: dict[str, Any], order: str, few: int
 ) -> None:
+    """What is common is walked to in the order of an index, without sorting; what is rare is looked up and sorted."""
     with threadline.open(postgres_url, durability="relaxed") as store:
-        store.new(cwd="/7", agent="7", tags=["7"], key="7:1")
-        spoken.clear()
-        store.sessions(**filters)
-    (query, params), *_ = [(q, p) for q, p in spoken if "threadline." in q]
+        for n in range(30):
+            store.new(cwd="/7", agent="7", tags=["7"], key=f"7:{n}")
+    postgres_schema.execute("ANALYZE threadline.head, threadline.session, threadline.tag")
+    values = listing._bindings(Query(namespace="", order=order, **filters))
+    walked = few == 0 or not filters
     with postgres_schema.transaction():
         postgres_schema.execute("SET LOCAL enable_seqscan = off")
-        (found,) = postgres_schema.execute(f"EXPLAIN (FORMAT JSON) {query}", params).fetchone() or ("",)
+        if walked:
+            postgres_schema.execute(sql.queries("postgres")["walk"])
+        statement = listing._statement(order, values, "pass" if walked else "filter")
+        (found,) = postgres_schema.execute(f"EXPLAIN (FORMAT JSON) {statement}", values).fetchone() or ("",)
+    kinds = {node["Node Type"] for node in nodes_of(found[0]["Plan"])}
 
-    assert [scan for scan in scans_of(found[0]["Plan"]) if scan["Node Type"] == "Seq Scan"] == []
+    assert "Seq Scan" not in kinds
+    assert not walked or not {"Sort", "Materialize", "Hash Join"} & kinds
+
+
+def nodes_of(plan: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    yield plan
+    for inner in plan.get("Plans", ()):
+        yield from nodes_of(inner)
+
+
+@pytest.mark.parametrize("filters", FILTERS, ids=str)
+@pytest.mark.parametrize("order", ["updated", "created"])
+def test_a_walk_and_a_sort_give_the_same_page(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch, filters: dict[str, Any], order: str
+) -> None:
+    with threadline.open(postgres_url, durability="relaxed") as store:
+        for n in range(30):
+            mine = {"cwd": "/7", "agent": "7", "tags": ["7"], "key": f"7:{n}"} if n % 3 else {"key": f"8:{n}"}
+            store.new(**mine).append("hi")  # type: ignore[arg-type]
+        looked_up = [info.id for info in store.sessions(order=order, limit=7, **filters)]
+        monkeypatch.setattr(listing, "FEW", -1)
+        walked = [info.id for info in store.sessions(order=order, limit=7, **filters)]
+
+    assert looked_up == walked
+    assert len(walked) == (20 if filters else 30)
 
 
 def test_a_store_names_no_tree_that_it_does_not_know(postgres_url: str) -> None:

@@ -13,6 +13,7 @@ from threadline import (
     AsyncStore,
     Batch,
     Conflict,
+    CopyReport,
     Draft,
     DraftWriter,
     Entry,
@@ -49,6 +50,7 @@ from threadline import (
     VerifyReport,
     View,
     formats,
+    postgres,
 )
 from threadline.aio import AsyncDraft, AsyncDraftWriter, AsyncLease
 
@@ -63,6 +65,17 @@ def opening() -> None:
         assert_type(store, Store)
         assert_type(store.within("acme"), Store)
         assert_type(store.namespace, str)
+
+
+def moving_house(source: Store, target: Store) -> None:
+    report = threadline.copy(source, target, progress=lambda progress: progress.entries)
+    assert_type(report, CopyReport)
+    assert_type(report.problems, list[Problem])
+    assert_type(report.ok, bool)
+    assert_type(threadline.open("postgresql://host/database"), Store)
+    assert_type(postgres.migrate("postgresql://host/database"), int)
+    assert_type(postgres.ddl(tenants=True), str)
+    threadline.copy(source)  # type: ignore[call-arg]
 
 
 def messages() -> None:

@@ -7,23 +7,60 @@ from typing import Any
 from threadline.backends.backend import STATUSES, Query, Record
 from threadline.backends.postgres.places import realm_of
 from threadline.backends.postgres.rows import record_of, stored_or_none
-from threadline.backends.postgres.statements import SQL, Connection
+from threadline.backends.postgres.statements import SQL, Connection, one
 
+FEW = 1_000  # up to so many sessions are sorted rather than walked to
 NO_CURSOR = (2**62, 2**62)
-FILTERS = ("status", "waiting", "before", "cwd", "agent", "prefix", "tag")
+OF_HEAD = ("status", "waiting", "before")
+OF_SESSION = ("prefix", "tag", "cwd", "agent")
 
 
 def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
     values = _bindings(query)
-    # Composed of our own fragments only. Planned anew each time: the planner then knows how rare a folder or tag is.
-    filters = "\n".join(SQL[f"filter_{name}"] for name in FILTERS if values[name] is not None)
-    statement = SQL[f"list_by_{query.order}"].replace("{filters}", filters)
-    found = connection.execute(statement, values, prepare=False, binary=True).fetchall()
+    if _few(connection, values):
+        found = _sorted(connection, _statement(query.order, values, "filter"), values)
+    else:
+        found = _walked(connection, _statement(query.order, values, "pass"), values)
     records = [record_of(row) for row in found[: query.limit]]
     if len(found) <= query.limit:
         return records, None
     last = records[-1]
     return records, (last.created_at if query.order == "created" else last.updated_at, last.number)
+
+
+def _few(connection: Connection, values: dict[str, Any]) -> bool:
+    """Whether the sessions of a folder, agent, tag or key prefix are few enough to sort: a walk in the order of change
+    might pass a hundred thousand others on its way to them."""
+    names = [name for name in OF_SESSION if values[name] is not None]
+    return any(one(connection, f"few_by_{name}", values)[0] <= FEW for name in names)
+
+
+def _sorted(connection: Connection, statement: str, values: dict[str, Any]) -> list[Any]:
+    return connection.execute(statement, values, prepare=False, binary=True).fetchall()
+
+
+def _walked(connection: Connection, statement: str, values: dict[str, Any]) -> list[Any]:
+    """In the order of an index, until the page is full; the settings and the query in one round trip."""
+    with connection.pipeline():
+        connection.execute("BEGIN READ ONLY")
+        connection.execute(SQL["walk"], prepare=True)
+        cursor = connection.execute(statement, values, prepare=False, binary=True)
+        connection.execute("COMMIT")
+    return cursor.fetchall()
+
+
+def _statement(order: str, values: dict[str, Any], manner: str) -> str:
+    """The listing, composed of our own fragments only."""
+    head, session = _filters("filter", OF_HEAD, values), _filters(manner, OF_SESSION, values)
+    if order == "created":
+        head = head and SQL["with_head"].replace("{filters}", head)
+    else:
+        session = session and SQL["with_session"].replace("{filters}", session)
+    return SQL[f"list_by_{order}"].replace("{head}", head).replace("{session}", session)
+
+
+def _filters(manner: str, names: tuple[str, ...], values: dict[str, Any]) -> str:
+    return "\n".join(SQL[f"{manner}_{name}"] for name in names if values[name] is not None)
 
 
 def _bindings(query: Query) -> dict[str, Any]:
@@ -41,5 +78,6 @@ def _bindings(query: Query) -> dict[str, Any]:
         "prefix_end": None if prefix is None else prefix + b"\xff" * 8,  # no UTF-8 sorts after that
         "at": at,
         "number": number,
+        "few": FEW + 1,
         "limit": query.limit + 1,  # one more tells whether there is a next page
     }

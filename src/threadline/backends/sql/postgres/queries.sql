@@ -148,27 +148,57 @@ FROM   threadline.session s
 JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
 WHERE  s.tree = %s AND s.session = %s
 
--- list_by_updated: a page of sessions, the latest change first
+-- list_by_updated: a page of sessions, the latest change first; the page is cut out before the rest is joined to it
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
-FROM   threadline.head h
+FROM   (SELECT * FROM threadline.head h
+        WHERE  h.realm = %(realm)s
+        AND    (h.updated_at, h.session) < (%(at)s::bigint, %(number)s::bigint)
+        {head} {session}
+        ORDER BY h.updated_at DESC, h.session DESC
+        LIMIT  %(limit)s) h
 JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
-WHERE  h.realm = %(realm)s
-AND    (h.updated_at, h.session) < (%(at)s::bigint, %(number)s::bigint)
-{filters}
 ORDER BY h.updated_at DESC, h.session DESC
-LIMIT  %(limit)s
 
--- list_by_created: a page of sessions, the youngest first
+-- list_by_created: a page of sessions, the youngest first; likewise
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
-FROM   threadline.session s
+FROM   (SELECT * FROM threadline.session s
+        WHERE  s.realm = %(realm)s
+        AND    (s.created_at, s.session) < (%(at)s::bigint, %(number)s::bigint)
+        {session} {head}
+        ORDER BY s.created_at DESC, s.session DESC
+        LIMIT  %(limit)s) s
 JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
-WHERE  s.realm = %(realm)s
-AND    (s.created_at, s.session) < (%(at)s::bigint, %(number)s::bigint)
-{filters}
 ORDER BY s.created_at DESC, s.session DESC
-LIMIT  %(limit)s
+
+-- with_head: of a page of sessions, those whose head is so
+AND EXISTS (SELECT 1 FROM threadline.head h WHERE h.tree = s.tree AND h.session = s.session {filters})
+
+-- with_session: of a page of heads, those of sessions that are so
+AND EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = h.tree AND s.session = h.session {filters})
+
+-- walk: of a join by tree and session the planner expects next to nothing, and would rather sort a whole namespace than
+-- walk an index in order until the page is full
+SELECT set_config('enable_sort', 'off', true), set_config('enable_hashjoin', 'off', true),
+       set_config('enable_mergejoin', 'off', true), set_config('enable_hashagg', 'off', true),
+       set_config('enable_material', 'off', true), set_config('enable_seqscan', 'off', true)
+
+-- few_by_cwd: how many sessions of a folder there are, if they are few
+SELECT count(*) FROM (SELECT 1 FROM threadline.session s
+                      WHERE s.realm = %(realm)s AND sha256(s.cwd) = sha256(%(cwd)s) LIMIT %(few)s) f
+
+-- few_by_agent: how many sessions of an agent there are, if they are few
+SELECT count(*) FROM (SELECT 1 FROM threadline.session s
+                      WHERE s.realm = %(realm)s AND sha256(s.agent) = sha256(%(agent)s) LIMIT %(few)s) f
+
+-- few_by_tag: how many sessions of a tag there are, if they are few
+SELECT count(*) FROM (SELECT 1 FROM threadline.tag t
+                      WHERE t.realm = %(realm)s AND sha256(t.tag) = sha256(%(tag)s) LIMIT %(few)s) f
+
+-- few_by_prefix: how many sessions there are whose key begins so, if they are few
+SELECT count(*) FROM (SELECT 1 FROM threadline.session s
+                      WHERE s.realm = %(realm)s AND s.key >= %(prefix)s AND s.key < %(prefix_end)s LIMIT %(few)s) f
 
 -- filter_status: of a listing, which sessions
 AND    h.status = %(status)s
@@ -205,6 +235,18 @@ WHERE  s.tree = %s
 
 -- keys_after: the idempotency keys of a log from an entry on
 SELECT key, seq, count, identity FROM threadline.key WHERE tree = %s AND log = %s AND seq > %s ORDER BY seq
+
+-- pass_cwd: of those that a walk comes by, those of a folder; written so that no index tempts the planner from its way
+AND    s.cwd = %(cwd)s
+
+-- pass_agent: those of an agent
+AND    s.agent = %(agent)s
+
+-- pass_prefix: those whose key begins so
+AND    s.key >= %(prefix)s AND s.key < %(prefix_end)s
+
+-- pass_tag: those with a tag
+AND    EXISTS (SELECT 1 FROM threadline.tag t WHERE t.tree = s.tree AND t.session = s.session AND t.tag = %(tag)s)
 
 -- settings: what the server promises
 SELECT current_setting('server_encoding'), current_setting('fsync'), current_setting('full_page_writes')
