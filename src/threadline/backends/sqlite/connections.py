@@ -140,13 +140,6 @@ class Pool:
             self._in_child()
 
 
-@contextmanager
-def no_fork() -> Iterator[None]:
-    """For a connection that is in no pool: a child that is born meanwhile would inherit SQLite's own locks, held."""
-    with _fork_turn:
-        yield
-
-
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
 _forking: list[Pool] = []
 _fork_turn = threading.Lock()
