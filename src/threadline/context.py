@@ -29,9 +29,9 @@ from threadline.core.window import (
 )
 from threadline.errors import BudgetTooSmall, InvalidArgument
 from threadline.formats import fitting
-from threadline.formats.attachments import breadcrumb
+from threadline.formats.attachments import readable
 from threadline.formats.loading import check_format
-from threadline.messages import Media, Message, Part, Text, ToolResult
+from threadline.messages import Message, Part, Text, ToolResult
 
 LARGE_CHARS = 1_000  # a result up to this size is never made smaller by keep_outputs
 PREVIEW_CHARS = 400
@@ -301,8 +301,7 @@ def _with_short_results(each: Said, old: int, cap: int | None) -> Said:
 
 
 def _short(result: ToolResult, seq: int, old: bool, cap: int | None) -> ToolResult:
-    output = result.output
-    text = output if isinstance(output, str) else "\n".join(filter(None, map(_readable, output)))
+    text = readable(result.output)
     if old and len(text) > LARGE_CHARS:
         cap = PREVIEW_CHARS if cap is None else min(cap, PREVIEW_CHARS)
     return result if cap is None else _cut(result, text, cap, seq)
@@ -315,14 +314,3 @@ def _cut(result: ToolResult, text: str, cap: int, seq: int) -> ToolResult:
         return result
     end = cap // 4
     return replace(result, output=f"{text[: cap - end]}\n{marker}\n{text[len(text) - end :]}" if cap else marker)
-
-
-def _readable(part: Part) -> str:
-    match part:
-        case Text(text):
-            return text
-        case Media():
-            return breadcrumb(part)
-        case ToolResult(_, output):
-            return output if isinstance(output, str) else "\n".join(filter(None, map(_readable, output)))
-    return ""

@@ -72,3 +72,13 @@ def assert_the_newest_turn_survives(visible: list[Seen], context: Context) -> No
 def _speaks(message: Message) -> bool:
     said = [part for part in message.parts if not (isinstance(part, Text | Reasoning) and not part.text.strip())]
     return "compaction" not in message.meta and any(type(part) is not ToolResult for part in said)
+
+
+def test_a_damaged_goal_does_not_keep_the_conversation_from_being_told() -> None:
+    life = Life([Step("set_goal", {"objective": "win"}), Step("append", {"message": Message.user("go on")})])
+    assert life.context(2).system == "Goal: win"
+    goal = life.row(1)
+    life.kept[0] = goal._replace(body=goal.body[:-1] + b" ")
+
+    assert life.context(2).system is None
+    assert life.context(2).messages == [Message.user("go on")]

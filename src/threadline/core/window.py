@@ -6,6 +6,7 @@ for many turns each context begins with the same messages as the one before, and
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from math import inf
 
 from msgspec import Struct
@@ -90,7 +91,7 @@ def read_source(
         tail,
         front,
         system,
-        goal_text(goal_at(log, state.head)),
+        _goal(log, state),
         state.head,
         state.messages - len(front.systems),
         state.tokens - front.tokens,
@@ -107,10 +108,17 @@ def _rooms(state: State, limits: Limits, front: Front) -> tuple[int | None, int 
     )
 
 
+def _goal(log: Log, state: State) -> str:
+    with suppress(Damaged):  # verify names it; the conversation can go on without its goal
+        return goal_text(goal_at(log, state.head))
+    return ""
+
+
 def _started(log: Log, state: State) -> frozenset[tuple[int, str]]:
-    if not state.open:
-        return frozenset()
-    return frozenset((call.seq, call.id) for call in walk(state.open, nodes(log)) if call.started)
+    with suppress(Damaged):  # likewise: then no start is known
+        if state.open:
+            return frozenset((call.seq, call.id) for call in walk(state.open, nodes(log)) if call.started)
+    return frozenset()
 
 
 def read_tail(log: Log, spans: Spans, session: str, tokens: int | None = None, messages: int | None = None) -> Tail:

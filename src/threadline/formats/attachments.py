@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from collections.abc import Sequence
 from typing import Any
 
-from threadline.messages import Media
+from threadline.messages import Media, Part, Text, ToolResult
 
 
 def decoded(data: Any) -> bytes | None:
@@ -46,6 +47,22 @@ def on_the_web(media: Media) -> bool:
 
 def is_image(media: Media) -> bool:
     return media.mime.startswith("image/")
+
+
+def readable(output: str | Sequence[Part]) -> str:
+    """What a tool returned as text: what it showed leaves a breadcrumb, what is not for reading nothing."""
+    return output if isinstance(output, str) else "\n".join(filter(None, map(_told, output)))
+
+
+def _told(part: Part) -> str:
+    match part:
+        case Text(text):
+            return text
+        case Media():
+            return breadcrumb(part)
+        case ToolResult(_, output):
+            return readable(output)
+    return ""
 
 
 def breadcrumb(media: Media) -> str:

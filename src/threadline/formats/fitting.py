@@ -133,12 +133,7 @@ def _plain(part: Part) -> Part | None:
         case ToolCall(id, name, args):
             return ToolCall(id, name, as_object(args))
         case ToolResult(call_id, output, error):
-            shown = output if isinstance(output, str) else "\n".join(filter(None, map(_readable, output)))
-            return ToolResult(call_id, shown, error)
+            return ToolResult(call_id, attachments.readable(output), error)
         case Media():
             return Text(attachments.breadcrumb(part))
     return None
-
-
-def _readable(part: Part) -> str:
-    return part.text if type(part) is Text else attachments.breadcrumb(part) if type(part) is Media else ""
