@@ -56,6 +56,8 @@ class Bell:
     def wait(self, timeout_s: float) -> bool:
         """Until it rings, or until it is time to look all the same."""
         if self._pid != os.getpid():  # in a forked child, where nobody listens yet
+            for end in self._rope or ():
+                os.close(end)
             self._renew()
         with self._mutex:
             if self._rope is None:

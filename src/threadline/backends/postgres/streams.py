@@ -5,9 +5,9 @@ is left behind."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeAlias
 
 from threadline.backends.backend import STATUSES, Ref, Written
 from threadline.backends.postgres.claims import lives
@@ -61,8 +61,7 @@ def streams(connection: Connection, ref: Ref) -> list[Stream]:
     found = many(connection, "drafts", (ref.tree, ref.number))
     if not found and one(connection, "head", (ref.tree, ref.number)) is None:
         raise NotFound("session", ref.id)
-    drafts = ((draft, [row[DRAFT:] for row in rows]) for draft, rows in groupby(found, key=lambda row: row[:DRAFT]))
-    return [_stream(connection, ref, draft, chunks) for draft, chunks in drafts]
+    return [_stream(connection, ref, draft, chunks) for draft, chunks in by_draft(found)]
 
 
 def settle(
@@ -82,11 +81,30 @@ def settle(
     return Written(ref, entries)
 
 
-def _stream(connection: Connection, ref: Ref, draft: tuple[Any, ...], rows: Sequence[tuple[Any, ...]]) -> Stream:
-    tree, _, number, at, role, key, writer, mark = draft
-    chunks = [row for row in rows if row[0] is not None]
-    whole = seal(*draft[:-1]) == mark and all(seal(tree, number, *row[:-1]) == row[-1] for row in chunks)
-    if not whole or [row[0] for row in chunks] != list(range(1, len(chunks) + 1)):
-        raise Damaged(ref.id, None, "a draft does not match its seals")
-    said = b"".join(row[1] for row in chunks)
+Columns: TypeAlias = tuple[Any, ...]
+
+
+def by_draft(rows: Sequence[Columns]) -> Iterator[tuple[Columns, list[Columns]]]:
+    """Each draft and its chunks, from the rows of the query `drafts`."""
+    for draft, found in groupby(rows, key=lambda row: row[:DRAFT]):
+        chunks = [row[DRAFT:] for row in found]
+        yield draft, [chunk for chunk in chunks if chunk[0] is not None]
+
+
+def flaws(draft: Columns, chunks: Sequence[Columns]) -> Iterator[str]:
+    """What is not as it was written."""
+    tree, _, number, *_, mark = draft
+    if seal(*draft[:-1]) != mark:
+        yield "a draft does not match its seal"
+    if any(seal(tree, number, *chunk[:-1]) != chunk[-1] for chunk in chunks):
+        yield "a piece of a draft does not match its seal"
+    if [chunk[0] for chunk in chunks] != list(range(1, len(chunks) + 1)):
+        yield "a piece of a draft is missing"
+
+
+def _stream(connection: Connection, ref: Ref, draft: Columns, chunks: Sequence[Columns]) -> Stream:
+    for flaw in flaws(draft, chunks):
+        raise Damaged(ref.id, None, flaw)
+    _, _, number, at, role, key, writer, _ = draft
+    said = b"".join(chunk[1] for chunk in chunks)
     return Stream(number, at, text(role), text_or_none(key), text(said), lives(connection, writer))
