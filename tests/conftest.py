@@ -102,7 +102,7 @@ def empty_postgres(postgres_schema: psycopg.Connection) -> Callable[[], None]:
     """Removes everything from the store."""
 
     def empty() -> None:
-        for table in ("entry", "key", "head", "session", "share", "log", "tag", "name"):
+        for table in ("entry", "key", "head", "session", "share", "log", "tag", "name", "inbox", "draft", "chunk"):
             postgres_schema.execute(f"DELETE FROM threadline.{table}")
 
     return empty

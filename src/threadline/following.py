@@ -99,6 +99,7 @@ class Hub:
                     idle_since = monotonic()
                 if self.closed or monotonic() - idle_since > IDLE_S:
                     self._running = False
+                    self._backend.stop_awaiting()
                     return
 
     def _look(self) -> None:

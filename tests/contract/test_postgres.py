@@ -47,5 +47,5 @@ if CITUS := os.environ.get("THREADLINE_TEST_CITUS"):  # a coordinator's URL, of 
         @pytest.fixture
         def open_store(self, cluster: psycopg.Connection) -> Iterator[OpenStore]:
             yield lambda **options: threadline.open(str(CITUS), **options)
-            for table in ("entry", "key", "head", "session", "share", "log", "tag", "name"):
+            for table in ("entry", "key", "head", "session", "share", "log", "tag", "name", "inbox", "draft", "chunk"):
                 cluster.execute(f"DELETE FROM threadline.{table}")

@@ -16,7 +16,7 @@ from threadline.testing import scaled, seed
 from threadline.testing.contract.workshop import NAMES
 from threadline.testing.postgres import FORGETFUL, Server
 
-TABLES = ("name", "log", "session", "tag", "head", "share", "entry", "key")
+TABLES = ("name", "log", "session", "tag", "head", "share", "entry", "key", "inbox", "draft", "chunk")
 
 
 @pytest.fixture(scope="module")
@@ -73,6 +73,10 @@ def test_the_store_of_a_tenant_reaches_no_other_namespace(acme: Store, server: S
 @pytest.mark.parametrize("table", TABLES)
 def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server: Server, table: str) -> None:
     acme.session("raw", tags=["red"]).append("secret", key="raw")
+    acme.session("raw").enqueue("secret", key="queued")
+    d = acme.session("raw").draft()
+    d.write("secret")
+    d.let_go()
     with psycopg.connect(server.url(user="evil"), autocommit=True) as evil:
         seen = evil.execute(f"SELECT count(*) FROM threadline.{table}").fetchone()
         changed = evil.execute(f"UPDATE threadline.{table} SET tree = tree").rowcount

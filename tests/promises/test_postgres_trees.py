@@ -21,7 +21,7 @@ Spoken = tuple[str, Any]
 
 # What is unique across trees is looked up by its own name, and only when a session is made or first found.
 ELSEWHERE = ("threadline.name", "threadline.version")
-TABLES = ("head", "session", "share", "log", "tag", "entry", "key")
+TABLES = ("head", "session", "share", "log", "tag", "entry", "key", "inbox", "draft", "chunk")
 
 
 @pytest.fixture
@@ -51,8 +51,19 @@ CALLS: dict[str, Callable[[Session], object]] = {
     **READS,
     "fork": lambda s: s.fork(2),
     "batch": lambda s: _batch(s),
+    "inbox": lambda s: [s.enqueue("later", key="q"), s.enqueue("later", key="q"), s.take(), s.take()],
+    "lease": lambda s: s.lease("worker").renew(),
+    "draft": lambda s: [_let_go(s), s.drafts[0].drop()],
     "keyed": lambda s: [s.append("again", key="k") for _ in range(2)],
 }
+
+
+def _let_go(session: Session) -> None:
+    d = session.draft()
+    d.write("half a sen")
+    d.flush()
+    d.write("tence")
+    d.let_go()
 
 
 def _batch(session: Session) -> None:

@@ -299,6 +299,9 @@ class Backend(Protocol):
         """Wait until something may have been committed, by whomever, since the last call returned; False if nothing was
         for so long. Asked by one thread at a time. This process's own commits end the wait at once."""
 
+    def stop_awaiting(self) -> None:
+        """Nobody waits any more: let go of what waiting took. Never while somebody asks."""
+
     def heads(self, refs: list[Ref]) -> list[int | None]:
         """The head of each session; None where it is gone. One look for all of them."""
 

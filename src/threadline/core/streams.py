@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from threadline.core.ops import Op
+from threadline.errors import Conflict, NotFound
 
 
 class NewStream(NamedTuple):
@@ -47,3 +48,19 @@ class Settling(NamedTuple):
     numbers: tuple[int, ...] | None
     ops: Callable[[Sequence[Stream]], Sequence[Op]]
     own: bool = False
+
+    def chosen(self, streams: Sequence[Stream]) -> list[Stream]:
+        """Those of a session's streams that end. Raises NotFound if one is not there, Conflict if its writer lives."""
+        if self.numbers is None:
+            return [stream for stream in streams if not stream.live]
+        found = {stream.number: stream for stream in streams}
+        return [self._ending(found.get(number)) for number in self.numbers]
+
+    def _ending(self, stream: Stream | None) -> Stream:
+        if stream is None:
+            raise NotFound(
+                "draft", "any more", "it was kept or dropped meanwhile: session.drafts lists those that are left"
+            )
+        if stream.live and not self.own:
+            raise Conflict("this draft is still being written: only its writer may end it while it lives")
+        return stream

@@ -28,7 +28,7 @@ from threadline.core.ops import Append, Op
 from threadline.errors import KeyReused, NotActive, NotFound, Stale, Uncertain
 from threadline.messages import ToolResult
 
-WRITTEN, NO_SESSION, KEY_REUSED, NOT_ACTIVE, STALE = range(5)
+WRITTEN, NO_SESSION, KEY_REUSED, NOT_ACTIVE, STALE, LEASED = range(6)
 
 OPENED_BY = {ASSISTANT: 1, CALLER: 1, USER: 2}  # whose words open the session; the user's stay
 OPENED_BY_USER = 2
@@ -46,9 +46,16 @@ def is_plain(op: Op) -> bool:
 
 
 def append(
-    connection: Connection, durable: bool, ref: Ref, ops: Sequence[Append], expect: int | None, seen: tuple[int, int]
-) -> list[int]:
-    """Run plain ops, and give the server's answer if it wrote them; raise what speaks against it.
+    connection: Connection,
+    durable: bool,
+    ref: Ref,
+    ops: Sequence[Append],
+    expect: int | None,
+    lease: int | None,
+    seen: tuple[int, int],
+) -> list[int] | None:
+    """Run plain ops, and give the server's answer if it wrote them; raise what speaks against it. None if that is the
+    lease: who holds it, and until when, only the head row says.
 
     `seen` is what is known of the session: the last head, and `opened`: words that open it no more are not sent.
     Raises Uncertain where the server went before it answered."""
@@ -58,7 +65,8 @@ def append(
     else:
         name, values = b"write", _of_many(ops, opened)
     expected = None if expect is None else number(expect)
-    arguments = (ref.tree, number(ref.number), expected, _FLAGS[durable], *values)
+    held = None if lease is None else number(lease)
+    arguments = (ref.tree, number(ref.number), expected, held, _FLAGS[durable], *values)
     prepare(connection, name, len(arguments))
     try:
         answer = call(connection, name, arguments)
@@ -66,6 +74,8 @@ def append(
         if is_gone(error, connection):
             raise Uncertain(ref.id, head if expect is None else expect) from error
         raise
+    if answer[0] == LEASED:
+        return None
     if answer[0] != WRITTEN:
         _refuse(answer, ref, ops, expect)
     return answer

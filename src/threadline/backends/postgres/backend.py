@@ -27,15 +27,32 @@ from threadline.backends.backend import (
     Written,
 )
 from threadline.backends.log import PiecedLog
-from threadline.backends.postgres import appends, copies, founding, places, schema, sessions, transactions
+from threadline.backends.postgres import (
+    appends,
+    changes,
+    copies,
+    founding,
+    inbox,
+    leases,
+    places,
+    schema,
+    sessions,
+    streams,
+    transactions,
+)
+from threadline.backends.postgres.changes import Bell, Teller
+from threadline.backends.postgres.claims import Claim
 from threadline.backends.postgres.connections import LIMIT, Pool, without_password
 from threadline.backends.postgres.places import Place, Taken
 from threadline.backends.postgres.rows import record_of
-from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, many, one, translated
+from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, many, one, our_errors, translated
 from threadline.core.about import Change
 from threadline.core.entries import Entry
 from threadline.core.fold import State
+from threadline.core.holds import Hold
+from threadline.core.inbox import Letter
 from threadline.core.ops import Append, Op
+from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreFailed, Uncertain
 
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
@@ -57,6 +74,10 @@ class PostgresBackend:
         self._durable = durability == "full"
         self._read_only = read_only
         self._pool = Pool(url, connections)
+        self._bell = Bell(self._pool)
+        self._teller = Teller(partial(self._run, changes.tell))
+        self._claim = Claim(self._pool)
+        self._trees: dict[int, bytes] = {}  # of the streams that are written here
         self._seen: dict[int, tuple[int, int]] = {}  # of a session: the last head and `opened` that we know of
         try:
             self._run(self._prepare)
@@ -79,46 +100,64 @@ class PostgresBackend:
         (schema.check if self._read_only else schema.prepare)(connection, self._where)
 
     def close(self) -> None:
+        self._teller.close()
         self._pool.close()
+        self._bell.ring()
+        self._claim.close()
 
     # -- writing ---------------------------------------------------------------------------------------
 
     def write(
-        self, target: Target, ops: Sequence[Op], expect: int | None = None, change: Change | None = None
+        self,
+        target: Target,
+        ops: Sequence[Op],
+        expect: int | None = None,
+        change: Change | None = None,
+        lease: int | None = None,
     ) -> Written:
+        keyed = change is None and all(op.key for op in ops)
+        return self._surely(partial(self._write, target, ops, expect, change, lease), keyed=keyed)
+
+    def _surely(self, operation: Callable[[], T], *, keyed: bool) -> T:
         """What is keyed is run again when the server went away in the middle: it finds itself, or happens now."""
         try:
-            return self._write(target, ops, expect, change)
+            return operation()
         except Uncertain as error:
-            if change is not None or not all(op.key for op in ops):
+            if not keyed:
                 raise
-            return self._write_again(target, ops, expect, error)
-
-    def _write_again(self, target: Target, ops: Sequence[Op], expect: int | None, uncertain: Uncertain) -> Written:
+            uncertain = error
         for pause in PAUSES_S:
             sleep(pause)
             try:
-                return self._write(target, ops, expect, None)
+                return operation()
             except Uncertain as error:
                 uncertain = error
             except StoreFailed:  # the server is not back yet, and what happened before is still open
                 continue
         raise uncertain
 
-    def _write(self, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None) -> Written:
+    def _write(
+        self, target: Target, ops: Sequence[Op], expect: int | None, change: Change | None, lease: int | None
+    ) -> Written:
         ref = target.ref
         if ref is None:
-            made = self._found_or_created(target.new, ops, expect)
+            made = self._found_or_created(target.new, ops, expect, lease)
             if isinstance(made, Written):
                 return made
             ref = made
         if change is None and all(map(appends.is_plain, ops)):
-            return self._append(ref, cast(Sequence[Append], ops), expect)
-        return self._writing(transactions.write, ref, ops, expect, change)
+            written = self._append(ref, cast(Sequence[Append], ops), expect, lease)
+            if written is not None:
+                return written
+        return self._writing(transactions.write, ref, ops, expect, change, lease)
 
-    def _append(self, ref: Ref, ops: Sequence[Append], expect: int | None) -> Written:
+    def _append(self, ref: Ref, ops: Sequence[Append], expect: int | None, lease: int | None) -> Written | None:
+        """None if the lease is in the way, or was."""
         seen = self._seen.get(ref.number, NOTHING_SEEN)
-        _, head, opened, *places = self._writing(appends.append, ref, ops, expect, seen)
+        answer = self._writing(appends.append, ref, ops, expect, lease, seen)
+        if answer is None:
+            return None
+        _, head, opened, *places = answer
         entries = []
         for i, op in enumerate(ops):
             first, count, fresh = places[3 * i : 3 * i + 3]
@@ -138,12 +177,18 @@ class PostgresBackend:
             self._seen.clear()
         self._seen[ref.number] = (head, opened)
 
-    def _found_or_created(self, new: NewSession | None, ops: Sequence[Op], expect: int | None) -> Ref | Written:
+    def _made(self, target: Target) -> Ref:
+        made = target.ref or self._found_or_created(target.new, (), None, None)
+        return made.ref if isinstance(made, Written) else made
+
+    def _found_or_created(
+        self, new: NewSession | None, ops: Sequence[Op], expect: int | None, lease: int | None
+    ) -> Ref | Written:
         assert new is not None
         if new.key is not None and (found := self.find(new.namespace, key=new.key)) is not None:
             return found
         try:
-            return self._writing(founding.create, new, ops, expect)
+            return self._writing(founding.create, new, ops, expect, lease)
         except Taken as taken:  # by its key: somebody else made it meanwhile
             found = None if new.key is None else self.find(new.namespace, key=new.key)
             if found is None:
@@ -169,7 +214,10 @@ class PostgresBackend:
         """Run an operation that either commits, or leaves nothing, or raises Uncertain."""
         if self._read_only:
             raise ReadOnly
-        return self._run(operation, self._durable, *arguments)
+        answer = self._run(operation, self._durable, *arguments)
+        self._bell.ring()
+        self._teller.tell()
+        return answer
 
     def _run(self, operation: Callable[..., T], *arguments: Any) -> T:
         """Run an operation, and again where it certainly did nothing: after a deadlock, and when the server went away
@@ -190,6 +238,75 @@ class PostgresBackend:
             if not again:
                 raise translated(failed) from failed
             sleep(PAUSES_S[gone - 1] if gone else UNDONE_PAUSE_S)
+
+    # -- leases, inbox, streams ------------------------------------------------------------------------
+
+    def take_lease(self, ref: Ref, holder: str, ttl_us: int) -> Hold:
+        return self._writing(leases.take, ref, holder, ttl_us)
+
+    def renew_lease(self, ref: Ref, token: int, ttl_us: int) -> Hold:
+        return self._writing(leases.renew, ref, token, ttl_us)
+
+    def release_lease(self, ref: Ref, token: int) -> None:
+        self._writing(leases.release, ref, token)
+
+    def enqueue(self, target: Target, letter: Letter) -> tuple[Ref, Letter]:
+        def queued() -> tuple[Ref, Letter]:
+            ref = self._made(target)
+            return ref, self._writing(inbox.enqueue, ref, letter)
+
+        return self._surely(queued, keyed=letter.key is not None)
+
+    def inbox(self, ref: Ref) -> list[Letter]:
+        return self._run(inbox.inbox, ref)
+
+    def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
+        return self._writing(inbox.take, ref, at, expect, lease)
+
+    def begin_stream(self, target: Target, new: NewStream, lease: int | None = None) -> Ref:
+        ref = self._made(target)
+        self._writing(streams.begin, self._claimed(), ref, new, lease)
+        self._trees[new.number] = ref.tree
+        return ref
+
+    def grow_streams(self, chunks: Sequence[Chunk]) -> set[int]:
+        ours = [(self._trees[chunk.stream], chunk) for chunk in chunks if chunk.stream in self._trees]
+        gone = self._writing(streams.grow, self._claimed(), ours) if ours else set()
+        return gone | {chunk.stream for chunk in chunks if chunk.stream not in self._trees}
+
+    def let_go(self, last: Chunk) -> None:
+        if last.stream in self._trees:
+            self._writing(streams.let_go, self._claimed(), self._trees[last.stream], last)
+            del self._trees[last.stream]
+
+    def streams(self, ref: Ref) -> list[Stream]:
+        return self._run(streams.streams, ref)
+
+    def settle(self, ref: Ref, settling: Settling, expect: int | None = None, lease: int | None = None) -> Written:
+        written = self._writing(streams.settle, ref, settling, expect, lease)
+        for number in settling.numbers or ():
+            self._trees.pop(number, None)
+        return written
+
+    def _claimed(self) -> int:
+        if self._read_only:
+            raise ReadOnly
+        with our_errors():
+            return self._claim.name()
+
+    # -- following -------------------------------------------------------------------------------------
+
+    def await_change(self, timeout_s: float) -> bool:
+        return self._bell.wait(timeout_s)
+
+    def stop_awaiting(self) -> None:
+        self._bell.rest()
+
+    def heads(self, refs: list[Ref]) -> list[int | None]:
+        return self._run(changes.heads, refs)
+
+    def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
+        return self._run(changes.changed, namespace, mark)
 
     # -- reading ---------------------------------------------------------------------------------------
 

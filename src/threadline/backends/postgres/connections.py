@@ -79,9 +79,9 @@ class Pool:
             self._taken += 1
             idle = self._idle.pop() if self._idle else None
         while idle is not None:
-            if _is_quiet(idle):
+            if is_quiet(idle):
                 return idle
-            self._end(idle)
+            self.end(idle)
             with self._lock:
                 idle = self._idle.pop() if self._idle else None
         return self._connected()
@@ -118,7 +118,7 @@ class Pool:
                 self._idle.append(connection)
                 self._back()
                 return
-        self._end(connection)
+        self.end(connection)
         with self._lock:
             self._back()
 
@@ -128,7 +128,14 @@ class Pool:
         if self._waiters:
             self._free.notify()
 
-    def _end(self, connection: Connection) -> None:
+    def beside(self) -> Connection:
+        """A connection that is not for everybody, and does not count; whoever asked for it ends it."""
+        connection = connect(self._url)
+        with self._lock:
+            self._all.add(connection)
+        return connection
+
+    def end(self, connection: Connection) -> None:
         connection.close()
         with self._lock:
             self._all.discard(connection)
@@ -140,7 +147,7 @@ class Pool:
             idle, self._idle = self._idle, []
             self._free.notify_all()
         for connection in idle:
-            self._end(connection)
+            self.end(connection)
 
     def after_fork_in_child(self) -> None:
         _inherited.extend(self._all)  # never collected: closing them properly would close the parent's
@@ -150,7 +157,7 @@ class Pool:
         self._renew()
 
 
-def _is_quiet(connection: Connection) -> bool:
+def is_quiet(connection: Connection) -> bool:
     """Whether nothing waits to be read: on an idle connection that could only be the server's goodbye."""
     poll = select.poll()
     poll.register(connection.pgconn.socket, select.POLLIN)

@@ -105,6 +105,7 @@ def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -
         writing.state, writing.opened = portion.state, opened_by(portion.about)
         writing.status, writing.updated_at = STATUSES.index(portion.status), portion.updated_at
         place, mark = (ref.tree, ref.number), writing.seal
-        statements.append(("move_head", (writing.opened, portion.updated_at, *portion.state, mark, *place)))
-        statements.append(("set_status", (writing.status, portion.updated_at, mark, *place)))
+        at = portion.updated_at
+        statements.append(("move_head", (writing.opened, at, *portion.state, mark, at, *place)))
+        statements.append(("set_status", (writing.status, at, mark, at, *place)))
         transaction.commit(statements, ref.id, head)

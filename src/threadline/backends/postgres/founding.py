@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import TypeVar
 
 from psycopg import errors
@@ -14,6 +15,7 @@ from threadline.backends.postgres.rows import body_of, opened, opening_of, said,
 from threadline.backends.postgres.statements import Connection, Statement, one
 from threadline.backends.postgres.transactions import Transaction, log_of
 from threadline.backends.postgres.writing import Writing
+from threadline.core import holds
 from threadline.core.about import About, inherited, opened_by
 from threadline.core.digest import seal
 from threadline.core.entries import Entry, stored, text
@@ -29,14 +31,19 @@ T = TypeVar("T")
 
 
 def create(
-    connection: Connection, durable: bool, new: NewSession, ops: Sequence[Op] = (), expect: int | None = None
+    connection: Connection,
+    durable: bool,
+    new: NewSession,
+    ops: Sequence[Op] = (),
+    expect: int | None = None,
+    lease: int | None = None,
 ) -> Written:
     """Make a session and write to it. Raises Taken if its id or key has one."""
     wanted = places.place_of(new, new.salt)
-    _begin(wanted, new, ops, expect)  # what would be refused reserves nothing
+    _begin(wanted, new, ops, expect, lease)  # what would be refused reserves nothing
 
     def make(place: Place) -> Written:
-        writing, entries = _begin(place, new, ops, expect)
+        writing, entries = _begin(place, new, ops, expect, lease)
         with Transaction(connection, durable=durable) as transaction:
             transaction.commit([*_root(writing, place, new)], writing.ref.id, 0)
         return Written(writing.ref, entries)
@@ -79,11 +86,14 @@ def placed(connection: Connection, new: NewSession, wanted: Place, make: Callabl
 # -- roots ---------------------------------------------------------------------------------------------
 
 
-def _begin(place: Place, new: NewSession, ops: Sequence[Op], expect: int | None) -> tuple[Writing, list[list[Entry]]]:
+def _begin(
+    place: Place, new: NewSession, ops: Sequence[Op], expect: int | None, lease: int | None
+) -> tuple[Writing, list[list[Entry]]]:
     """The session as the ops leave it. Raises what speaks against them."""
     ref = Ref(place.session, text(place.id), new.key, (Piece(place.log, 1, ENDLESS),), place.tree)
     head = (realm_of(new.namespace), place.log, 0, 0, new.at, *start(new.salt))
-    writing = Writing(ref, head, NO_LOG, lambda key: None, expect)
+    guard = partial(holds.check, None, lease, new.at, ref.id)  # nobody can have leased it
+    writing = Writing(ref, head, NO_LOG, lambda key: None, expect, guard)
     return writing, [writing.run(op) for op in ops]
 
 

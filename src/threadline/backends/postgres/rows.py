@@ -12,12 +12,13 @@ from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Record
 from threadline.backends.postgres.statements import numbers
-from threadline.core import calls, codec
+from threadline.core import calls, codec, holds
 from threadline.core.about import About, unopened
 from threadline.core.about import decode as about_of
 from threadline.core.calls import Node, OpenCall
 from threadline.core.entries import Row, stored, text, text_or_none
 from threadline.core.fold import State
+from threadline.errors import Damaged
 
 IDS = 14  # where a node's ids stand in a row: in the place of `calls`
 CORE = len(Row._fields)
@@ -72,10 +73,30 @@ def stored_or_none(value: str | None) -> bytes | None:
 
 
 def record_of(found: tuple[Any, ...]) -> Record:
-    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, *fold = found
+    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, *fold = found[:-3]
+    queued, lease, now = found[-3:]
     about = said(body, preview, preview_seq, preview_role)
-    named = text_or_none(key)
-    return Record(number, text(id), named, about, STATUSES[status], State._make(fold), created_at, updated_at)
+    return Record(
+        number,
+        text(id),
+        text_or_none(key),
+        about,
+        STATUSES[status],
+        State._make(fold),
+        created_at,
+        updated_at,
+        queued,
+        None if lease is None else _holder(lease, now),
+    )
+
+
+def _holder(lease: bytes, now: int) -> str | None:
+    """Who holds the lease now. One that cannot be read hides nothing else: whoever writes meets it."""
+    try:
+        hold = holds.decode(lease)
+    except (Damaged, ValueError):
+        return None
+    return hold.holder if hold is not None and hold.lives(now) else None
 
 
 # -- seals ---------------------------------------------------------------------------------------------

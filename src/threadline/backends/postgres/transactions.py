@@ -16,12 +16,14 @@ from threadline.backends.postgres.rows import body_of, opened, opening_of, row_o
 from threadline.backends.postgres.statements import SQL, Connection, Statement, is_gone, many, one
 from threadline.backends.postgres.wire import roll_back
 from threadline.backends.postgres.writing import Known, Writing
+from threadline.core import holds
 from threadline.core.about import About, Change, changed
 from threadline.core.digest import seal
 from threadline.core.entries import stored
-from threadline.core.fold import State
 from threadline.core.ops import Op
 from threadline.errors import NotActive, NotFound, Uncertain
+
+ENTRIES = ("row", "rows", "rows_reverse")  # what gives whole entries
 
 
 class Transaction:
@@ -30,6 +32,7 @@ class Transaction:
     def __init__(self, connection: Connection, *, durable: bool) -> None:
         self._connection = connection
         self._durable = durable
+        self.lease: bytes | None = None  # of the session that is locked
 
     def __enter__(self) -> Transaction:
         return self
@@ -45,28 +48,34 @@ class Transaction:
 
     def lock(self, ref: Ref) -> tuple[Any, ...]:
         """Begin, and wait for the session's other writers. The columns of its head row from `realm` on."""
+        found = self.read("lock", (ref.tree, ref.number))
+        if not found:
+            raise NotFound("session", ref.id)
+        *head, self.lease = found[0]
+        return tuple(head)
+
+    def read(self, name: str, values: tuple[Any, ...]) -> list[tuple[Any, ...]]:
+        """Begin, and read."""
         with self._connection.pipeline():
             self._begin()
-            cursor = self._connection.execute(SQL["lock"], (ref.tree, ref.number), prepare=True, binary=True)
-        head = cursor.fetchone()
-        if head is None:
-            raise NotFound("session", ref.id)
-        return head
+            cursor = self._connection.execute(SQL[name], values, prepare=True, binary=True)
+        return cursor.fetchall()
 
-    def commit(self, statements: Sequence[Statement], session: str, head: int) -> None:
-        """Write, in one round trip. Raises Uncertain where the server went while it was to commit."""
+    def commit(self, statements: Sequence[Statement], session: str | None, head: int) -> list[int]:
+        """Write, in one round trip; how many rows each statement wrote. Raises Uncertain where the server went while it
+        was to commit."""
         begun = not self._idle
         try:
             with self._connection.pipeline():
                 if not begun:
                     self._begin()
-                for name, values in statements:
-                    self._connection.execute(SQL[name], values, prepare=True)
+                cursors = [self._connection.execute(SQL[name], values, prepare=True) for name, values in statements]
                 self._connection.execute("COMMIT")
         except psycopg.Error as error:
             if is_gone(error, self._connection):
                 raise Uncertain(session, head) from error
             raise
+        return [cursor.rowcount for cursor in cursors]
 
     def _begin(self) -> None:
         self._connection.execute("BEGIN ISOLATION LEVEL READ COMMITTED")
@@ -76,7 +85,7 @@ class Transaction:
 def select(connection: Connection, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
     """How a log reads its pieces: every statement names its tree."""
     found = many(connection, name, (tree, *values))
-    return found if name == "shown" else [row_of(row) for row in found]
+    return [row_of(row) for row in found] if name in ENTRIES else found
 
 
 def log_of(connection: Connection, ref: Ref) -> PiecedLog:
@@ -87,22 +96,54 @@ def log_of(connection: Connection, ref: Ref) -> PiecedLog:
 
 
 def write(
-    connection: Connection, durable: bool, ref: Ref, ops: Sequence[Op], expect: int | None, change: Change | None
+    connection: Connection,
+    durable: bool,
+    ref: Ref,
+    ops: Sequence[Op],
+    expect: int | None,
+    change: Change | None,
+    lease: int | None,
 ) -> Written:
     with Transaction(connection, durable=durable) as transaction:
-        head = transaction.lock(ref)
-        find_key = partial(_find_key, connection, ref)
-        writing = Writing(ref, head, log_of(connection, ref), find_key, expect)
+        writing = begun(connection, transaction, ref, expect, lease)
+        head = writing.state.head
         entries = [writing.run(op) for op in ops]
-        statements = [*writing.statements(), *writing.moved()]
-        if writing.opening is not None or change is not None:
-            statements += _changed(connection, writing, change)
+        statements = ended(connection, writing, change)
         if statements:
-            transaction.commit(statements, ref.id, State._make(head[5:]).head)
+            transaction.commit(statements, ref.id, head)
     return Written(ref, entries)
 
 
-def _find_key(connection: Connection, ref: Ref, key: bytes) -> Known | None:
+def begun(connection: Connection, transaction: Transaction, ref: Ref, expect: int | None, lease: int | None) -> Writing:
+    """A session that is locked, ready for ops."""
+    head = transaction.lock(ref)
+    guard = partial(check_lease, connection, ref, transaction.lease, lease)
+    return Writing(ref, head, log_of(connection, ref), partial(find_key, connection, ref), expect, guard)
+
+
+def ended(connection: Connection, writing: Writing, change: Change | None = None) -> list[Statement]:
+    """All that is to be stored after the ops; nothing if there is nothing."""
+    statements = [*writing.statements(), *writing.moved()]
+    if writing.opening is not None or change is not None:
+        statements += _changed(connection, writing, change)
+    return statements
+
+
+def check_lease(connection: Connection, ref: Ref, lease: bytes | None, token: int | None) -> None:
+    """Raise LeaseHeld or LeaseLost if that is the lease of a locked session and a write comes with that token."""
+    if lease is not None or token is not None:
+        holds.check(holds.decode(lease), token, now_us(connection, ref), ref.id)
+
+
+def now_us(connection: Connection, ref: Ref) -> int:
+    """Asked for after the lock: waiting for it takes time, too."""
+    found = one(connection, "clock", (ref.tree, ref.number))
+    if found is None:
+        raise NotFound("session", ref.id)
+    return int(found[0])
+
+
+def find_key(connection: Connection, ref: Ref, key: bytes) -> Known | None:
     found: Known | None = one(connection, "find_key", (key, ref.tree, ref.number))
     return found
 
@@ -159,4 +200,5 @@ def _set_status(writing: Writing, change: Change) -> Iterator[Statement]:
     elif writing.status:
         raise NotActive(writing.ref.id, STATUSES[writing.status])
     writing.updated_at = max(change.at, writing.updated_at + 1)
-    yield "set_status", (writing.status, writing.updated_at, writing.seal, writing.ref.tree, writing.ref.number)
+    moved = (writing.status, writing.updated_at, writing.seal, writing.updated_at)
+    yield "set_status", (*moved, writing.ref.tree, writing.ref.number)

@@ -10,7 +10,7 @@ import psycopg
 
 from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.postgres import schema
+from threadline.backends.postgres import schema, verify_life
 from threadline.backends.postgres.places import name_of
 from threadline.backends.postgres.rows import head_seal, key_seal, said
 from threadline.backends.postgres.statements import Connection, many, one
@@ -36,6 +36,7 @@ def verify(connection: Connection) -> tuple[list[Problem], dict[str, int]]:
         partial(_schema, connection),
         partial(_sessions, connection, counts),
         partial(_strays, connection),
+        partial(verify_life.strays, connection),
     )
     return [problem for check in checks for problem in check()], counts
 
@@ -59,6 +60,7 @@ def _one_session(connection: Connection, tree: bytes, number: int, counts: dict[
     try:
         name, about = yield from _session(connection, tree, number)
         yield from _log(connection, tree, number, name, about, counts)
+        yield from verify_life.of_session(connection, tree, number, name)
     except UNREADABLE as error:
         yield Problem(name, None, f"cannot be read: {error}")
 

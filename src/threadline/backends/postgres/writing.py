@@ -26,8 +26,15 @@ class Writing:
     """The session's log as it will be, and its fold as it moves on."""
 
     def __init__(
-        self, ref: Ref, head: Sequence[Any], log: Log, find_key: Callable[[bytes], Known | None], expect: int | None
+        self,
+        ref: Ref,
+        head: Sequence[Any],
+        log: Log,
+        find_key: Callable[[bytes], Known | None],
+        expect: int | None,
+        guard: Callable[[], None] = lambda: None,
     ) -> None:
+        """`guard` raises if somebody else holds the lease."""
         self.ref = ref
         self.realm, self.own, self.status, self.opened, self.updated_at, *fold = head
         self.state = self._before = State._make(fold)
@@ -35,6 +42,7 @@ class Writing:
         self._log = log
         self._find_key = find_key
         self._expect = expect
+        self._guard = guard
         self._rows: list[Row] = []
         self._keys: dict[bytes, Known] = {}
         self._at = 0
@@ -56,6 +64,10 @@ class Writing:
         if not reverse:
             yield from fresh
 
+    def last(self, kind: str, upto: int) -> int:
+        fresh = (row.seq for row in reversed(self._rows) if row.kind == kind and row.seq <= upto)
+        return next(fresh, 0) or self._log.last(kind, min(upto, self._before.head))
+
     # -- ops -------------------------------------------------------------------------------------------
 
     def run(self, op: Op) -> list[Entry]:
@@ -64,6 +76,8 @@ class Writing:
             return [row.entry(self.ref.id) for row in self.rows(known[0], known[-1])]
         if self.status:
             raise NotActive(self.ref.id, STATUSES[self.status])
+        if not op.free:
+            self._guard()
         if self._expect is not None and self._before.head != self._expect:
             raise Stale(self._expect, self._before.head)
         if standing := op.standing(self.state, self):
@@ -113,9 +127,10 @@ class Writing:
             return
         if new:
             fixed = (self.ref.tree, self.ref.number, self.realm, self.own, self.status)
-            yield "insert_head", (*fixed, self.opened, self.updated_at, *self.state, self.seal)
+            yield "insert_head", (*fixed, self.opened, self.updated_at, *self.state, self.seal, self.updated_at)
         else:
-            yield "move_head", (self.opened, self.updated_at, *self.state, self.seal, self.ref.tree, self.ref.number)
+            moved = (self.opened, self.updated_at, *self.state, self.seal, self.updated_at)
+            yield "move_head", (*moved, self.ref.tree, self.ref.number)
 
     @property
     def seal(self) -> bytes:

@@ -400,6 +400,9 @@ class SqliteBackend:
     def await_change(self, timeout_s: float) -> bool:
         return self._bell.wait(timeout_s)
 
+    def stop_awaiting(self) -> None:
+        self._bell.heard = False
+
     def heads(self, refs: list[Ref]) -> list[int | None]:
         with self._reading() as connection:
             return changes.heads(connection, refs)

@@ -16,7 +16,7 @@ from threadline.core import holds
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text, text_or_none
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
-from threadline.errors import Conflict, Damaged, NotActive, NotFound
+from threadline.errors import Damaged, NotActive
 
 
 def begin(connection: apsw.Connection, claim: Claim, target: Target, new: NewStream, lease: int | None) -> Ref:
@@ -60,26 +60,12 @@ def streams(connection: apsw.Connection, claim: Claim, ref: Ref) -> list[Stream]
 def settle(
     connection: apsw.Connection, claim: Claim, ref: Ref, settling: Settling, expect: int | None, lease: int | None
 ) -> Written:
-    found = {stream.number: stream for stream in streams(connection, claim, ref)}
-    if settling.numbers is None:
-        chosen = [stream for stream in found.values() if not stream.live]
-    else:
-        chosen = [_ending(found.get(number), settling.own) for number in settling.numbers]
+    chosen = settling.chosen(streams(connection, claim, ref))
     written = transactions.write(connection, Target(ref), settling.ops(chosen), expect, None, lease)
     for stream in chosen:
         run(connection, "delete_chunks", (stream.number,))
         run(connection, "delete_draft", (stream.number,))
     return written
-
-
-def _ending(stream: Stream | None, own: bool) -> Stream:
-    if stream is None:
-        raise NotFound(
-            "draft", "any more", "it was kept or dropped meanwhile: session.drafts lists those that are left"
-        )
-    if stream.live and not own:
-        raise Conflict("this draft is still being written: only its writer may end it while it lives")
-    return stream
 
 
 def _stream(connection: apsw.Connection, claim: Claim, ref: Ref, row: Any) -> Stream:

@@ -19,6 +19,15 @@ SELECT create_distributed_table('threadline.log', 'tree', colocate_with => 'thre
 -- tag: with them
 SELECT create_distributed_table('threadline.tag', 'tree', colocate_with => 'threadline.head')
 
+-- inbox: with them
+SELECT create_distributed_table('threadline.inbox', 'tree', colocate_with => 'threadline.head')
+
+-- draft: with them
+SELECT create_distributed_table('threadline.draft', 'tree', colocate_with => 'threadline.head')
+
+-- chunk: with them
+SELECT create_distributed_table('threadline.chunk', 'tree', colocate_with => 'threadline.head')
+
 -- whole_entry: partitions give way
 DO $$
 BEGIN
@@ -28,6 +37,7 @@ BEGIN
         DROP TABLE threadline.entry;
         ALTER TABLE threadline.entry_whole RENAME TO entry;
         ALTER INDEX threadline.entry_whole_pkey RENAME TO entry_pkey;
+        ALTER INDEX threadline.entry_whole_tree_log_kind_seq_idx RENAME TO entry_by_kind;
     END IF;
 END
 $$
@@ -63,14 +73,23 @@ SELECT create_distributed_function('threadline.head_seal(bytea, bigint, bytea, b
 -- function_key_seal: on every node
 SELECT create_distributed_function('threadline.key_seal(bytea, bigint, bytea, bigint, bigint, bytea)')
 
+-- function_clock: on every node
+SELECT create_distributed_function('threadline.clock()')
+
+-- function_late: on every node
+SELECT create_distributed_function('threadline.late(bigint)')
+
+-- function_may_write: on every node
+SELECT create_distributed_function('threadline.may_write(bytea, bigint)')
+
 -- function_append: runs where its tree is
 SELECT create_distributed_function(
-    'threadline.append(bytea, bigint, bigint, boolean, bytea, bytea, bigint, text, bigint, bigint, bigint, bytea, bytea,
-                       bytea)',
+    'threadline.append(bytea, bigint, bigint, bigint, boolean, bytea, bytea, bigint, text, bigint, bigint, bigint, bytea,
+                       bytea, bytea)',
     'the_tree', colocate_with => 'threadline.head')
 
 -- function_write: runs where its tree is
 SELECT create_distributed_function(
-    'threadline.write(bytea, bigint, bigint, boolean, bytea[], bytea[], bigint[], bigint[], text[], bigint[], bigint[],
-                      bigint[], bytea[], bytea[], bytea[], bigint[], boolean[], bytea[], bigint[], bigint[], bytea[])',
+    'threadline.write(bytea, bigint, bigint, bigint, boolean, bytea[], bytea[], bigint[], bigint[], text[], bigint[],
+                      bigint[], bigint[], bytea[], bytea[], bytea[], bigint[], boolean[], bytea[], bigint[], bigint[], bytea[])',
     'the_tree', colocate_with => 'threadline.head')

@@ -15,12 +15,14 @@
 --   2 key reused    which op (from 1 on), and the entry that its key wrote
 --   3 not active    status
 --   4 stale         head
+--   5 leased        by somebody else, or no longer by the caller; who has it, the head row says
 -- Every refusal comes before anything is written: the transaction then commits nothing.
 
 CREATE OR REPLACE FUNCTION threadline.write(
     the_tree     bytea,
     the_session  bigint,
     the_expect   bigint,
+    the_lease    bigint,
     durable      boolean,
     keys         bytea[],
     identities   bytea[],
@@ -108,6 +110,9 @@ BEGIN
         END IF;
         IF h.status <> 0 THEN
             RETURN ARRAY[3, h.status];
+        END IF;
+        IF (h.lease IS NOT NULL OR the_lease IS NOT NULL) AND NOT threadline.may_write(h.lease, the_lease) THEN
+            RETURN ARRAY[5];
         END IF;
         IF the_expect <> h.head THEN
             RETURN ARRAY[4, h.head];
@@ -237,7 +242,7 @@ BEGIN
     UPDATE threadline.head t
     SET    opened = h.opened, updated_at = h.updated_at, head = h.head, chain = h.chain, shown = h.shown,
            total = h.total, open = h.open, asked = h.asked, pending = h.pending, messages = h.messages,
-           tokens = h.tokens,
+           tokens = h.tokens, late = threadline.late(h.updated_at),
            seal = threadline.head_seal(the_tree, the_session, h.realm, h.log, h.status, h.opened, h.updated_at)
     WHERE  t.tree = the_tree AND t.session = the_session;
     answer[3] := h.opened;
@@ -253,6 +258,7 @@ CREATE OR REPLACE FUNCTION threadline.append(
     the_tree     bytea,
     the_session  bigint,
     the_expect   bigint,
+    the_lease    bigint,
     durable      boolean,
     the_key      bytea,
     the_identity bytea,
@@ -300,16 +306,18 @@ BEGIN
                total = t.total + seen * the_size,
                tokens = t.tokens + seen * the_size,
                asked = CASE the_voice WHEN 2 THEN t.head + 1 WHEN 3 THEN 0 ELSE t.asked END,
+               late = threadline.late(greatest(the_moment, t.updated_at + 1)),
                seal = threadline.head_seal(t.tree, t.session, t.realm, t.log, t.status, t.opened,
                                            greatest(the_moment, t.updated_at + 1))
         WHERE  t.tree = the_tree AND t.session = the_session AND t.status = 0 AND t.opened = 2
         AND    (the_expect IS NULL OR t.head = the_expect)
+        AND    (t.lease IS NULL AND the_lease IS NULL OR threadline.may_write(t.lease, the_lease))
         RETURNING t.log, t.head, t.chain, t.view, t.shown, t.total, t.open, t.asked INTO h;
     END IF;
     IF known OR NOT FOUND THEN
         RETURN threadline.write(
-            the_tree, the_session, the_expect, durable, ARRAY[the_key], ARRAY[the_identity], ARRAY[1], ARRAY[the_moment],
-            ARRAY[the_kind], ARRAY[the_time], ARRAY[the_size], ARRAY[the_voice], ARRAY[the_digest], ARRAY[the_usage],
+            the_tree, the_session, the_expect, the_lease, durable, ARRAY[the_key], ARRAY[the_identity], ARRAY[1],
+            ARRAY[the_moment], ARRAY[the_kind], ARRAY[the_time], ARRAY[the_size], ARRAY[the_voice], ARRAY[the_digest], ARRAY[the_usage],
             ARRAY[the_body], '{}', '{}', '{}', '{}', '{}', '{}');
     END IF;
 
@@ -340,3 +348,36 @@ CREATE OR REPLACE FUNCTION threadline.key_seal(
 ) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT substr(sha256(tree || int8send(log) || int8send(length(key)) || key || int8send(seq) || int8send(count)
                            || identity), 1, 8) $$;
+
+-- The time here, by which leases end and followers look.
+
+CREATE OR REPLACE FUNCTION threadline.clock() RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
+AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
+
+-- `updated_at` is what a caller said. Where that is more than half a minute ago, followers would not find the change by
+-- it, so the head row says when it really was.
+
+CREATE OR REPLACE FUNCTION threadline.late(updated_at bigint) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
+AS $$ SELECT CASE WHEN updated_at < threadline.clock() - 30000000 THEN threadline.clock() END $$;
+
+-- Whether a write with that token (NULL: with none) may go on beside the last lease of the session, as `core/holds.py`
+-- says. False as well where the lease cannot be read: then Python says so.
+
+CREATE OR REPLACE FUNCTION threadline.may_write(lease bytea, token bigint) RETURNS boolean LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    held         bytea := substr(lease, 9);
+    said         text[];
+    lives        boolean;
+BEGIN
+    IF lease IS NULL THEN
+        RETURN token IS NULL;
+    END IF;
+    IF substr(sha256(convert_to(length(held) || ':', 'UTF8') || held), 1, 8) <> substr(lease, 1, 8) THEN
+        RETURN false;
+    END IF;
+    said := string_to_array(encode(held, 'escape'), '|');
+    lives := threadline.clock() < said[2]::bigint;
+    RETURN CASE WHEN token IS NULL THEN NOT lives ELSE lives AND said[1]::bigint = token END;
+END
+$$;

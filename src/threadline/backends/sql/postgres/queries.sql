@@ -1,10 +1,10 @@
 -- Every statement that threadline runs on PostgreSQL, by name. Values are always bound.
 
 -- append: the common case in one round trip: one entry, no tools, in a session that has its opening words
-SELECT threadline.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+SELECT threadline.append(%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- write: append anything, in one round trip: any number of calls and entries
-SELECT threadline.write(%s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[],
+SELECT threadline.write(%s, %s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[],
                         %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[],
                         %s::bytea[], %s::bytea[], %s::bigint[], %s::boolean[], %s::bytea[],
                         %s::bigint[], %s::bigint[], %s::bytea[])
@@ -23,9 +23,9 @@ SELECT realm, log, status, opened, updated_at,
 FROM   threadline.head
 WHERE  tree = %s AND session = %s
 
--- lock: the same, and nobody else writes to the session until the transaction ends
+-- lock: the same and its lease, and nobody else writes to the session until the transaction ends
 SELECT realm, log, status, opened, updated_at,
-       head, chain, view, shown, total, open, asked, pending, messages, tokens
+       head, chain, view, shown, total, open, asked, pending, messages, tokens, lease
 FROM   threadline.head
 WHERE  tree = %s AND session = %s
 FOR UPDATE
@@ -39,12 +39,12 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, 
 UPDATE threadline.head
 SET    opened = %s, updated_at = %s,
        head = %s, chain = %s, view = %s, shown = %s, total = %s, open = %s, asked = %s, pending = %s, messages = %s,
-       tokens = %s, seal = %s
+       tokens = %s, seal = %s, late = threadline.late(%s)
 WHERE  tree = %s AND session = %s
 
 -- set_status: a change that is not an entry
 UPDATE threadline.head
-SET    status = %s, updated_at = %s, seal = %s
+SET    status = %s, updated_at = %s, seal = %s, late = threadline.late(%s)
 WHERE  tree = %s AND session = %s
 
 -- row: one entry
@@ -72,6 +72,129 @@ WHERE  tree = %s AND log = %s AND seq BETWEEN %s AND %s
 ORDER BY seq DESC
 LIMIT  %s
 
+-- last_of_kind: the last entry of kind state or goal up to one; both terms, or the index would not be used
+SELECT seq
+FROM   threadline.entry
+WHERE  tree = %s AND log = %s AND kind = %s AND kind IN ('state', 'goal') AND seq <= %s
+ORDER BY seq DESC
+LIMIT  1
+
+-- clock: the time at the place of a session, for its leases
+SELECT threadline.clock() FROM threadline.head WHERE tree = %s AND session = %s
+
+-- set_lease: who may write to a session, anew
+UPDATE threadline.head SET lease = %s WHERE tree = %s AND session = %s
+
+-- last_queued: the number of the last message in an inbox
+SELECT coalesce(max(number), 0) FROM threadline.inbox WHERE tree = %s AND session = %s
+
+-- insert_queued: a message for the inbox
+INSERT INTO threadline.inbox (tree, session, number, at, tokens, key, body, seal)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+
+-- queued: an inbox, in order
+SELECT tree, session, number, at, tokens, key, body, seal
+FROM   threadline.inbox
+WHERE  tree = %s AND session = %s
+ORDER BY number
+
+-- next_queued: the message whose turn it is after one
+SELECT tree, session, number, at, tokens, key, body, seal
+FROM   threadline.inbox
+WHERE  tree = %s AND session = %s AND number > %s
+ORDER BY number
+LIMIT  1
+
+-- queued_by_key: the message of a key, while it waits
+SELECT tree, session, number, at, tokens, key, body, seal
+FROM   threadline.inbox
+WHERE  tree = %s AND session = %s AND key = %s
+
+-- delete_queued: a message that was taken
+DELETE FROM threadline.inbox WHERE tree = %s AND session = %s AND number = %s
+
+-- fill_inbox: one more message waits
+UPDATE threadline.head
+SET    queued = queued + 1, updated_at = %s, seal = %s, late = threadline.late(%s)
+WHERE  tree = %s AND session = %s
+
+-- drain_inbox: so many less
+UPDATE threadline.head SET queued = queued - %s WHERE tree = %s AND session = %s
+
+-- delete_inbox: messages that nobody will take
+DELETE FROM threadline.inbox WHERE tree = %s AND session = %s
+
+-- claim: the advisory lock of a writer of drafts
+SELECT pg_advisory_xact_lock(%s)
+
+-- lives: whether somebody holds the advisory lock of a draft's writer. Those who ask share it, and are not in each other's
+-- way; who writes has all of it
+SELECT NOT pg_try_advisory_xact_lock_shared(%s)
+
+-- insert_draft: a message begins to stream
+INSERT INTO threadline.draft (tree, session, draft, at, role, key, writer, seal)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
+
+-- lock_draft: one of them, and nobody adds to it until the transaction ends
+SELECT tree, session, draft, at, role, key, writer FROM threadline.draft WHERE tree = %s AND draft = %s FOR UPDATE
+
+-- lock_drafts: those of a session, likewise
+SELECT draft FROM threadline.draft WHERE tree = %s AND session = %s ORDER BY draft FOR UPDATE
+
+-- drafts: those of a session with their pieces, in one look
+SELECT d.tree, d.session, d.draft, d.at, d.role, d.key, d.writer, d.seal, c.number, c.text, c.seal
+FROM   threadline.draft d
+LEFT JOIN threadline.chunk c ON c.tree = d.tree AND c.draft = d.draft
+WHERE  d.tree = %s AND d.session = %s
+ORDER BY d.at, d.draft, c.number
+
+-- set_draft_writer: its writer let go of it
+UPDATE threadline.draft SET writer = NULL, seal = %s WHERE tree = %s AND draft = %s
+
+-- delete_draft: it ended
+DELETE FROM threadline.draft WHERE tree = %s AND draft = %s
+
+-- share_draft: nobody ends it until the transaction does
+SELECT 1 FROM threadline.draft WHERE tree = %s AND draft = %s FOR KEY SHARE
+
+-- insert_chunk: the next piece of a draft, if it is there and ours; again, if nobody knows whether it was stored
+INSERT INTO threadline.chunk (tree, draft, number, text, seal)
+SELECT d.tree, d.draft, %s, %s, %s
+FROM   threadline.draft d
+WHERE  d.tree = %s AND d.draft = %s AND d.writer = %s
+ON CONFLICT (tree, draft, number) DO UPDATE SET text = excluded.text, seal = excluded.seal
+
+-- delete_chunks: the text of a draft that ended
+DELETE FROM threadline.chunk WHERE tree = %s AND draft = %s
+
+-- delete_draft_chunks: the text of drafts that nobody will keep
+DELETE FROM threadline.chunk c
+WHERE  c.tree = %s
+AND    c.draft IN (SELECT d.draft FROM threadline.draft d WHERE d.tree = %s AND d.session = %s)
+
+-- delete_drafts: and the drafts
+DELETE FROM threadline.draft WHERE tree = %s AND session = %s
+
+-- heads: where many sessions stand
+SELECT session, head FROM threadline.head WHERE tree = ANY(%s::bytea[]) AND session = ANY(%s::bigint[])
+
+-- now: the time here, for those who follow
+SELECT threadline.clock()
+
+-- changed: the sessions of a namespace whose time has moved on, and those that were written long after it
+SELECT tree, session, updated_at FROM threadline.head WHERE realm = %(realm)s AND updated_at > %(at)s
+UNION
+SELECT tree, session, updated_at FROM threadline.head WHERE realm = %(realm)s AND late > %(at)s
+
+-- listen: wake up when somebody committed, and let everybody know that somebody listens
+LISTEN threadline
+
+-- say_that_one_follows: as long as the connection lives
+SELECT pg_advisory_lock_shared(%s)
+
+-- notify_followers: if there are any
+SELECT pg_notify('threadline', '') WHERE NOT pg_try_advisory_xact_lock(%s)
+
 -- reserve: a place for an id or a key, unless it has one
 INSERT INTO threadline.name (name, realm, tree, session, id) VALUES (%s, %s, %s, %s, %s) ON CONFLICT (name) DO NOTHING
 
@@ -96,8 +219,8 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- insert_head: its hot half
 INSERT INTO threadline.head (tree, session, realm, log, status, opened, updated_at,
-                             head, chain, view, shown, total, open, asked, pending, messages, tokens, seal)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+                             head, chain, view, shown, total, open, asked, pending, messages, tokens, seal, late)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, threadline.late(%s))
 
 -- insert_share: a stretch of a log that a session reads
 INSERT INTO threadline.share (tree, session, first, last, log, seal) VALUES (%s, %s, %s, %s, %s, %s)
@@ -143,14 +266,16 @@ WHERE  s.tree = %s AND s.session = %s
 
 -- record: a session as it is now
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
-       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
+       h.queued, h.lease, threadline.clock()
 FROM   threadline.session s
 JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
 WHERE  s.tree = %s AND s.session = %s
 
 -- list_by_updated: a page of sessions, the latest change first; the page is cut out before the rest is joined to it
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
-       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
+       h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.head h
         WHERE  h.realm = %(realm)s
         AND    (h.updated_at, h.session) < (%(at)s::bigint, %(number)s::bigint)
@@ -162,7 +287,8 @@ ORDER BY h.updated_at DESC, h.session DESC
 
 -- list_by_created: a page of sessions, the youngest first; likewise
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
-       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
+       h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.session s
         WHERE  s.realm = %(realm)s
         AND    (s.created_at, s.session) < (%(at)s::bigint, %(number)s::bigint)
@@ -203,8 +329,8 @@ SELECT count(*) FROM (SELECT 1 FROM threadline.session s
 -- filter_status: of a listing, which sessions
 AND    h.status = %(status)s
 
--- filter_waiting: those with an open call or an unanswered turn, or those without
-AND    (h.pending > 0 OR h.asked > 0) = %(waiting)s
+-- filter_waiting: those with an open call, an unanswered turn or a filled inbox, or those without
+AND    (h.pending > 0 OR h.asked > 0 OR h.queued > 0) = %(waiting)s
 
 -- filter_before: those that changed before
 AND    h.updated_at < %(before)s
@@ -323,6 +449,20 @@ FROM   threadline.entry e
 LEFT JOIN threadline.key k ON k.tree = e.tree AND k.log = e.log AND k.key = e.key
                           AND e.seq BETWEEN k.seq AND k.seq + k.count - 1
 WHERE  e.tree = %s AND e.log = %s AND e.key IS NOT NULL AND k.key IS NULL
+
+-- verify_lease: what the head row says of leases and of the inbox, and what the inbox holds
+SELECT h.lease, h.queued, (SELECT count(*) FROM threadline.inbox i WHERE i.tree = h.tree AND i.session = h.session)
+FROM   threadline.head h
+WHERE  h.tree = %s AND h.session = %s
+
+-- verify_life_strays: messages, drafts and pieces of drafts that belong to nothing
+SELECT i.n, d.n, c.n
+FROM   (SELECT count(*) AS n FROM threadline.inbox x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) i,
+       (SELECT count(*) AS n FROM threadline.draft x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) d,
+       (SELECT count(*) AS n FROM threadline.chunk x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.draft y WHERE y.tree = x.tree AND y.draft = x.draft)) c
 
 -- verify_strays: rows that belong to nothing
 SELECT e.n, l.n, h.n, t.n

@@ -95,11 +95,15 @@ CREATE TABLE threadline.head (
     pending     bigint  NOT NULL,
     messages    bigint  NOT NULL,
     tokens      bigint  NOT NULL,
-    seal        bytea   NOT NULL,               -- of the columns from `tree` to `updated_at`; the rest is the fold
+    seal        bytea   NOT NULL,               -- of the columns from `tree` to `updated_at`; the fold follows from the log
+    queued      bigint  NOT NULL DEFAULT 0,     -- messages in its inbox
+    lease       bytea,                          -- its seal, then token|until|holder; NULL if there never was one
+    late        bigint,                         -- when it was last written, where that is long after its `updated_at`
     PRIMARY KEY (tree, session)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
 CREATE INDEX head_by_updated ON threadline.head (realm, updated_at, session);
+CREATE INDEX head_by_late    ON threadline.head (realm, late) WHERE late IS NOT NULL;
 
 -- Entries `first` to `last` of the session lie in `log`. Its own log comes last and has no end.
 CREATE TABLE threadline.share (
@@ -140,6 +144,9 @@ CREATE TABLE threadline.entry (
     PRIMARY KEY (tree, log, seq)
 ) PARTITION BY HASH (tree);
 
+-- What the state and the goal were at any moment. Other entries are not in it, and cost nothing.
+CREATE INDEX entry_by_kind ON threadline.entry (tree, log, kind, seq) WHERE kind IN ('state', 'goal');
+
 -- An idempotency key names a whole call: `count` entries from `seq` on, whose content had that identity.
 CREATE TABLE threadline.key (
     tree        bytea   NOT NULL,
@@ -151,6 +158,46 @@ CREATE TABLE threadline.key (
     seal        bytea   NOT NULL,
     PRIMARY KEY (tree, log, key)
 ) PARTITION BY HASH (tree);
+
+-- Messages that wait to enter the log of a session, in the order of their numbers. Taking one appends it and removes its
+-- row in one transaction; from then on the row in `key` knows its key.
+CREATE TABLE threadline.inbox (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    number      bigint  NOT NULL,
+    at          bigint  NOT NULL,               -- when it came
+    tokens      bigint  NOT NULL,
+    key         bytea,
+    body        bytea   NOT NULL,               -- JSON
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, session, number)
+);
+
+CREATE UNIQUE INDEX inbox_by_key ON threadline.inbox (tree, session, key) WHERE key IS NOT NULL;
+
+-- A message that is still streaming. Its text lies in `chunk` until one transaction makes it an entry and removes both.
+CREATE TABLE threadline.draft (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    draft       bigint  NOT NULL,               -- drawn at random: a late writer never meets another draft of its number
+    at          bigint  NOT NULL,
+    role        bytea   NOT NULL,
+    key         bytea,
+    writer      bigint,                         -- the advisory lock that its writer holds; NULL when it let go of it
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, draft)
+);
+
+CREATE INDEX draft_by_session ON threadline.draft (tree, session, at);
+
+CREATE TABLE threadline.chunk (
+    tree        bytea   NOT NULL,
+    draft       bigint  NOT NULL,
+    number      bigint  NOT NULL,               -- 1, 2, 3 …
+    text        bytea   NOT NULL,
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, draft, number)
+);
 
 -- Partitions keep indexes and vacuums small. Where the tables are distributed, shards take their place.
 DO $$

@@ -21,7 +21,8 @@ BEGIN
     EXECUTE format('GRANT USAGE ON SCHEMA threadline TO %I', the_role);
     EXECUTE format('GRANT SELECT ON threadline.version TO %I', the_role);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON threadline.name, threadline.log, threadline.session,
-                    threadline.tag, threadline.head, threadline.share, threadline.entry, threadline.key TO %I', the_role);
+                    threadline.tag, threadline.head, threadline.share, threadline.entry, threadline.key,
+                    threadline.inbox, threadline.draft, threadline.chunk TO %I', the_role);
 END
 $$;
 
@@ -40,7 +41,7 @@ BEGIN
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (threadline.admitted(realm))', policed);
     END LOOP;
     -- What hangs on a tree is seen by whoever sees a session of it.
-    FOREACH policed IN ARRAY ARRAY['share', 'entry', 'key', 'log'] LOOP
+    FOREACH policed IN ARRAY ARRAY['share', 'entry', 'key', 'log', 'inbox', 'draft', 'chunk'] LOOP
         EXECUTE format('ALTER TABLE threadline.%I ENABLE ROW LEVEL SECURITY', policed);
         EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (EXISTS
