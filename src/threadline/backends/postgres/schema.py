@@ -9,6 +9,7 @@ from threadline.backends.postgres.statements import Connection, many, one, our_e
 from threadline.errors import InvalidArgument, NotThreadline, StoreFailed, TooNew
 
 SCHEMA_VERSION = 1
+FUNCTIONS = ("append", "write", "charge", "add_spent", "names", "head_seal", "key_seal", "request_seal")
 LOCK = 0x74686C6E  # "thln": whoever makes or upgrades the schema holds it
 
 
@@ -86,7 +87,7 @@ def difference(connection: Connection) -> str | None:
     """What is not ours about the functions on the server; None if nothing."""
     found = {name: _plain(source) for name, source in many(connection, "functions")}
     ours = sql.functions("postgres")
-    for name in ("append", "write", "head_seal", "key_seal"):
+    for name in FUNCTIONS:
         if name not in found:
             return f"the function threadline.{name} is missing"
         if found[name] not in _plain(ours):

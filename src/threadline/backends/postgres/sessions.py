@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from threadline.backends.backend import STATUSES, Query, Record
@@ -10,7 +11,7 @@ from threadline.backends.postgres.rows import record_of, stored_or_none
 from threadline.backends.postgres.statements import SQL, Connection
 
 NO_CURSOR = (2**62, 2**62)
-FILTERS = ("status", "waiting", "before", "cwd", "agent", "prefix", "tag")
+FILTERS = ("status", "waiting", "before", "cwd", "agent", "parent", "prefix", "tag")
 
 
 def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
@@ -18,12 +19,25 @@ def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[i
     # Composed of our own fragments only. Planned anew each time: the planner then knows how rare a folder or tag is.
     filters = "\n".join(SQL[f"filter_{name}"] for name in FILTERS if values[name] is not None)
     statement = SQL[f"list_by_{query.order}"].replace("{filters}", filters)
-    found = connection.execute(statement, values, prepare=False, binary=True).fetchall()
-    records = [record_of(row) for row in found[: query.limit]]
+    found: list[Record] = []
+    for child in _children(query):
+        page = connection.execute(statement, values | {"child": child}, prepare=False, binary=True)
+        found += map(record_of, page)
+    found.sort(key=partial(_position, query.order), reverse=True)
     if len(found) <= query.limit:
-        return records, None
-    last = records[-1]
-    return records, (last.created_at if query.order == "created" else last.updated_at, last.number)
+        return found, None
+    return found[: query.limit], _position(query.order, found[query.limit - 1])
+
+
+def _children(query: Query) -> tuple[int, ...]:
+    """Roots and children stand apart in the index: where both are asked for, each has its page."""
+    if query.parent is not None:
+        return (1,)
+    return (0,) if query.root else (0, 1)
+
+
+def _position(order: str, record: Record) -> tuple[int, int]:
+    return (record.created_at if order == "created" else record.updated_at, record.number)
 
 
 def _bindings(query: Query) -> dict[str, Any]:
@@ -37,6 +51,8 @@ def _bindings(query: Query) -> dict[str, Any]:
         "cwd": stored_or_none(query.cwd),
         "agent": stored_or_none(query.agent),
         "tag": stored_or_none(query.tag),
+        "parent": None if query.parent is None else query.parent.number,
+        "tree": None if query.parent is None else query.parent.tree,
         "prefix": prefix,
         "prefix_end": None if prefix is None else prefix + b"\xff" * 8,  # no UTF-8 sorts after that
         "at": at,
