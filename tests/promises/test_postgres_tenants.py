@@ -16,7 +16,7 @@ from threadline.testing import scaled, seed
 from threadline.testing.contract.workshop import NAMES
 from threadline.testing.postgres import FORGETFUL, Server
 
-TABLES = ("name", "log", "session", "tag", "head", "share", "entry", "key")
+TABLES = ("name", "log", "session", "tag", "head", "share", "entry", "key", "blob", "blob_use", "request", "spent")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +72,8 @@ def test_the_store_of_a_tenant_reaches_no_other_namespace(acme: Store, server: S
 
 @pytest.mark.parametrize("table", TABLES)
 def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server: Server, table: str) -> None:
-    acme.session("raw", tags=["red"]).append("secret", key="raw")
+    acme.session("raw", tags=["red"]).append("large" * 2_000, key="large", usage={"input": 1})
+    acme.session("raw").append("secret", key="raw")
     with psycopg.connect(server.url(user="evil"), autocommit=True) as evil:
         seen = evil.execute(f"SELECT count(*) FROM threadline.{table}").fetchone()
         changed = evil.execute(f"UPDATE threadline.{table} SET tree = tree").rowcount
