@@ -83,7 +83,9 @@ def strays(connection: psycopg.Connection, query: str, params: Any) -> list[str]
     scans = list(scans_of(plan))
     partitions = {name for scan in scans if re.fullmatch(r"\w+_\d", name := scan["Relation Name"])}
     split = len({name[:-2] for name in partitions}) < len(partitions)  # two partitions of one table
-    confined = all("tree = " in json.dumps([scan.get("Index Cond"), scan.get("Filter")]) for scan in scans)
+    confined = all(
+        "tree = " in json.dumps([scan.get(name) for name in ("Index Cond", "Recheck Cond", "Filter")]) for scan in scans
+    )
     return [] if confined and not split else [json.dumps(plan)]
 
 
