@@ -101,8 +101,13 @@ def postgres_schema(postgres_database: str) -> Iterator[psycopg.Connection]:
 def empty_postgres(postgres_schema: psycopg.Connection) -> Callable[[], None]:
     """Removes everything from the store."""
 
+    tables = postgres_schema.execute(
+        """SELECT relname FROM pg_class WHERE relnamespace = 'threadline'::regnamespace
+           AND relkind IN ('r', 'p') AND NOT relispartition AND relname NOT IN ('version', 'tenant')"""
+    ).fetchall()
+
     def empty() -> None:
-        for table in ("entry", "key", "head", "session", "share", "log", "tag", "name", "inbox", "draft", "chunk"):
+        for (table,) in tables:
             postgres_schema.execute(f"DELETE FROM threadline.{table}")
 
     return empty

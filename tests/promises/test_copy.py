@@ -127,6 +127,43 @@ def test_copying_again_adds_only_what_is_new(source: Store, target: Store) -> No
     assert threadline.copy(source, target).entries == 0
 
 
+def family(store: Store) -> None:
+    """Children, their children, a fork of one, requests with and without an id, and large content."""
+    root = store.new(id="root", key="k", tags=["red"])
+    root.append("hi", usage={"input": 3, "request_id": "r1", "model": "m"})
+    child = root.spawn("sub", key="c", call_id="c1")
+    child.append(Message.tool("x", "large" * 2_000), usage={"output": 5})
+    child.spawn("deep", lifecycle="detached").record_usage(input=1, cost=0.5)
+    root.spawn("second")
+    child.fork().append("a fork of a child")
+
+
+def kin(store: Store) -> dict[str, Any]:
+    found = [store.get(info.id) for info in store.sessions(root=False)]
+    return {str(s.id): (s.info, [c.id for c in s.children()], s.usage(children=True), s.requests()) for s in found}
+
+
+def test_families_requests_and_large_content_go_along(source: Store, target: Store) -> None:
+    family(source)
+    reports = [threadline.copy(source, target) for _ in range(2)]
+
+    assert [(report.problems, report.made) for report in reports] == [([], 5), ([], 0)]
+    assert kin(target) == kin(source)
+    assert everything(target) == everything(source)
+    assert target.stats()["blobs"] == source.stats()["blobs"] == 1
+    assert target.verify().problems == []
+
+
+def test_deleting_in_a_copy_is_deleting_in_the_original(source: Store, target: Store) -> None:
+    family(source)
+    threadline.copy(source, target)
+    for store in (source, target):
+        store.delete("root")
+
+    assert kin(target) == kin(source)
+    assert target.verify().problems == []
+
+
 class Enough(Exception):
     pass
 

@@ -16,7 +16,23 @@ from threadline.testing import scaled, seed
 from threadline.testing.contract.workshop import NAMES
 from threadline.testing.postgres import FORGETFUL, Server
 
-TABLES = ("name", "log", "session", "tag", "head", "share", "entry", "key", "inbox", "draft", "chunk")
+TABLES = (
+    "name",
+    "log",
+    "session",
+    "tag",
+    "head",
+    "share",
+    "entry",
+    "key",
+    "inbox",
+    "draft",
+    "chunk",
+    "blob",
+    "blob_use",
+    "request",
+    "spent",
+)
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +88,8 @@ def test_the_store_of_a_tenant_reaches_no_other_namespace(acme: Store, server: S
 
 @pytest.mark.parametrize("table", TABLES)
 def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server: Server, table: str) -> None:
-    acme.session("raw", tags=["red"]).append("secret", key="raw")
+    acme.session("raw", tags=["red"]).append("large" * 2_000, key="large", usage={"input": 1})
+    acme.session("raw").append("secret", key="raw")
     acme.session("raw").enqueue("secret", key="queued")
     d = acme.session("raw").draft()
     d.write("secret")

@@ -150,6 +150,14 @@ class Original(Struct, frozen=True):
     status: str
     about: About
     origin: int | None  # the number of the session that it was forked from, in the store that it comes from
+    parent: int | None = None  # and of the one that spawned it
+
+
+class Kin(NamedTuple):
+    """Whom a copied session comes from, as this store knows them."""
+
+    origin: Ref | None = None
+    parent: Ref | None = None
 
 
 class Portion(NamedTuple):
@@ -310,12 +318,12 @@ class Backend(Protocol):
         store; from None only a mark. None that changed in between is missed."""
 
     def originals(self) -> Iterator[Original]:
-        """Every session of every namespace, each after the one that it was forked from."""
+        """Every session of every namespace, each after the one that it was forked from and the one that spawned it."""
 
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         """The idempotency keys of the session's own log, of entries after `after`."""
 
-    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
         """Make a session as another store holds it, in the same tree, with nothing of its own log yet.
 
         `lineage` is what it shares, in the logs of this store; `base` is its state there."""
@@ -324,6 +332,11 @@ class Backend(Protocol):
         """Store rows that follow the session's head, exactly as they are, and what is said of it then.
 
         Raises Stale if they do not follow: somebody else writes there."""
+
+    def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
+        """Charge a session for requests exactly as another store holds them.
+
+        One of an id that the tree knows takes the place of what was known, where that stands, unless it counts less."""
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         """All damage there is, and how much was looked at."""

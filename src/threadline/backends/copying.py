@@ -6,20 +6,23 @@ and left alone, and only what is new is added."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from msgspec import Struct
 
-from threadline.backends.backend import Backend, KeyRow, Original, Piece, Portion, Problem, Ref
+from threadline.backends.backend import Backend, KeyRow, Kin, Original, Piece, Portion, Problem, Ref
 from threadline.core.about import unopened
 from threadline.core.digest import link
 from threadline.core.entries import Row
 from threadline.core.fold import State, state_at
+from threadline.core.spending import Charge
 from threadline.core.view import Log
 from threadline.errors import Conflict, Damaged
 
 PORTION = 500  # rows of one transaction
+BEFORE_ALL = (-(2**62), 0)  # a time and a number
 
 
 class CopyProgress(Struct, frozen=True):
@@ -91,6 +94,14 @@ class _Copying:
             self.entries += len(portion.rows)
             self._logs[own] = (there.lineage[-1].log, portion.state.head)
             self._tell(original)
+        self._account(here, there)
+
+    def _account(self, here: Ref, there: Ref) -> None:
+        """Requests that are charged to the session here and, as they are, not there."""
+        known = Counter(_charges(self._target, there))
+        missing = [*(Counter(_charges(self._source, here)) - known).elements()]
+        for first in range(0, len(missing), PORTION):
+            self._target.account(there, missing[first : first + PORTION])
 
     def _adopted(self, original: Original, log: Log) -> Ref:
         """The session there, with what it shares and nothing of its own."""
@@ -100,9 +111,11 @@ class _Copying:
                 raise Damaged(original.ref.id, piece.last, "it shares entries that could not be copied")
         pieces = tuple(Piece(self._logs[piece.log][0], piece.first, piece.last) for piece in shared)
         base = state_at(log, own.first - 1, original.salt)
-        origin = None if original.origin is None else self._there.get(original.origin)
+        kin = Kin(*(None if elder is None else self._there.get(elder) for elder in (original.origin, original.parent)))
+        if original.parent is not None and kin.parent is None:
+            raise Damaged(original.ref.id, None, "its parent could not be copied")
         self.made += 1
-        return self._target.adopt(original, pieces, origin, base)
+        return self._target.adopt(original, pieces, kin, base)
 
     def _portions(self, original: Original, log: Log, reached: State, goal: State) -> Iterator[Portion]:
         """The rest of the log, and at its end all that is said of the session."""
@@ -172,6 +185,15 @@ class _Walk:
             raise self._damage
         if self._seq != head:
             raise Damaged(self._id, self._seq + 1, "the entry is missing")
+
+
+def _charges(backend: Backend, ref: Ref) -> Iterator[Charge]:
+    """All that a session is charged for, oldest first."""
+    after = BEFORE_ALL
+    while page := backend.charges(ref, after, PORTION):
+        yield from (charge for _, charge in page)
+        number, last = page[-1]
+        after = (last.at, number)
 
 
 def _keys_of(rows: list[Row], keys: dict[bytes, KeyRow]) -> list[KeyRow]:

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
+from operator import lt
 from typing import Any, NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -115,6 +116,15 @@ def grown(known: Charge, new: Spending) -> Charge:
         return known._replace(tokens=tokens, model=model, cost=max(told), given=True)
     cost = known.cost if tokens == known.tokens and known.cost is not None else price(tokens, new.rates)
     return known._replace(tokens=tokens, model=model, cost=cost)
+
+
+def larger(known: Charge, new: Spending) -> Charge:
+    """One request in two stores: the later snapshot, which is the one that counts more, exactly as it is."""
+    if any(map(lt, new.charge.tokens, known.tokens)):
+        return known
+    return known._replace(
+        tokens=new.charge.tokens, model=new.charge.model, cost=new.charge.cost, given=new.charge.given
+    )
 
 
 # -- prices --------------------------------------------------------------------------------------------

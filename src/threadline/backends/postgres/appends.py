@@ -7,6 +7,9 @@ from collections.abc import Sequence
 import psycopg
 
 from threadline.backends.backend import STATUSES, Ref
+from threadline.backends.blobs import LARGE_BYTES
+from threadline.backends.postgres import usage
+from threadline.backends.postgres.blobs import Cut
 from threadline.backends.postgres.statements import Connection, is_gone
 from threadline.backends.postgres.wire import (
     BYTEA,
@@ -28,7 +31,7 @@ from threadline.core.ops import Append, Op
 from threadline.errors import KeyReused, NotActive, NotFound, Stale, Uncertain
 from threadline.messages import ToolResult
 
-WRITTEN, NO_SESSION, KEY_REUSED, NOT_ACTIVE, STALE, LEASED = range(6)
+WRITTEN, NO_SESSION, KEY_REUSED, NOT_ACTIVE, STALE, LEASED, CHARGED = range(7)  # charged: a request of that id is known
 
 OPENED_BY = {ASSISTANT: 1, CALLER: 1, USER: 2}  # whose words open the session; the user's stay
 OPENED_BY_USER = 2
@@ -43,6 +46,20 @@ def is_plain(op: Op) -> bool:
         if draft.kind != "message" and draft.kind in RESHAPING:
             return False
     return True
+
+
+def are_plain(ops: Sequence[Op]) -> bool:
+    """Whether the server can do all of them at once. What a request grows to is reckoned in Python."""
+    if not all(map(is_plain, ops)):
+        return False
+    if len(ops) == 1:
+        return True
+    ids = [op.spent.charge.id for op in ops if op.spent is not None and op.spent.charge.id is not None]
+    return len(ids) == len(set(ids))
+
+
+class Charged(Exception):
+    """The tree knows a request of that id: it grows, and nothing was written yet."""
 
 
 def append(
@@ -60,10 +77,10 @@ def append(
     `seen` is what is known of the session: the last head, and `opened`: words that open it no more are not sent.
     Raises Uncertain where the server went before it answered."""
     head, opened = seen
-    if opened == OPENED_BY_USER and len(ops) == 1 and len(ops[0].entries) == 1 and not _speaks_of_tools(ops[0]):
+    if opened == OPENED_BY_USER and len(ops) == 1 and _is_small(ops[0]):
         name, values = b"append", _of_one(ops[0])
     else:
-        name, values = b"write", _of_many(ops, opened)
+        name, values = _of_many(ops, opened)
     expected = None if expect is None else number(expect)
     held = None if lease is None else number(lease)
     arguments = (ref.tree, number(ref.number), expected, held, _FLAGS[durable], *values)
@@ -76,6 +93,8 @@ def append(
         raise
     if answer[0] == LEASED:
         return None
+    if answer[0] == CHARGED:
+        raise Charged
     if answer[0] != WRITTEN:
         _refuse(answer, ref, ops, expect)
     return answer
@@ -84,9 +103,12 @@ def append(
 _FLAGS = (b"\0", b"\1")
 
 
-def _speaks_of_tools(op: Append) -> bool:
+def _is_small(op: Append) -> bool:
+    """One entry without tools, nothing out of line, and no request to count."""
+    if op.spent is not None or len(op.entries) != 1 or len(op.entries[0].body) >= LARGE_BYTES:
+        return False
     message = op.entries[0].message
-    return message is not None and bool(calls_and_results(message))
+    return message is None or not calls_and_results(message)
 
 
 def _of_one(op: Append) -> tuple[Value, ...]:
@@ -105,8 +127,20 @@ def _of_one(op: Append) -> tuple[Value, ...]:
     )
 
 
-def _of_many(ops: Sequence[Append], opened: int) -> tuple[Value, ...]:
+def _of_many(ops: Sequence[Append], opened: int) -> tuple[bytes, tuple[Value, ...]]:
+    """The statement, and its values. Those of large strings and of requests are only sent where there are some."""
     drafts = [draft for op in ops for draft in op.entries]
+    cut = Cut([draft.body for draft in drafts])
+    spent = [(place, op.spent) for place, op in enumerate(ops, 1) if op.spent is not None]
+    values = _of_drafts(ops, drafts, cut.bodies, opened)
+    if not cut and not spent:
+        return b"write", values
+    return b"write_more", (*values, *cut.values(), *usage.values(spent))
+
+
+def _of_drafts(
+    ops: Sequence[Append], drafts: Sequence[Draft], bodies: Sequence[bytes], opened: int
+) -> tuple[Value, ...]:
     return (
         array(BYTEA, [op.key for op in ops]),
         array(BYTEA, [op.identity for op in ops]),
@@ -118,7 +152,7 @@ def _of_many(ops: Sequence[Append], opened: int) -> tuple[Value, ...]:
         numbers(draft.voice for draft in drafts),
         array(BYTEA, [draft.digest for draft in drafts]),
         array(BYTEA, [draft.usage for draft in drafts]),
-        array(BYTEA, [draft.body for draft in drafts]),
+        array(BYTEA, bodies),
         *_parts(drafts),
         *_openings(drafts, opened),
     )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from functools import partial
 from time import sleep
 from typing import Any, TypeVar, cast
@@ -14,7 +15,9 @@ from typing import Any, TypeVar, cast
 import psycopg
 
 from threadline.backends.backend import (
+    Birth,
     KeyRow,
+    Kin,
     NewSession,
     Original,
     Piece,
@@ -23,6 +26,7 @@ from threadline.backends.backend import (
     Query,
     Record,
     Ref,
+    SpentQuery,
     Target,
     Written,
 )
@@ -39,21 +43,25 @@ from threadline.backends.postgres import (
     sessions,
     streams,
     transactions,
+    trees,
+    usage,
 )
+from threadline.backends.postgres.appends import Charged
 from threadline.backends.postgres.changes import Bell, Teller
 from threadline.backends.postgres.claims import Claim
 from threadline.backends.postgres.connections import LIMIT, Pool, without_password
-from threadline.backends.postgres.places import Place, Taken
+from threadline.backends.postgres.places import Taken
 from threadline.backends.postgres.rows import record_of
-from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, many, one, our_errors, translated
-from threadline.core.about import Change
+from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
+from threadline.core.about import About, Change
 from threadline.core.entries import Entry
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Append, Op
+from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
-from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreFailed, Uncertain
+from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreBusy, StoreFailed, Uncertain
 
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
@@ -145,10 +153,11 @@ class PostgresBackend:
             if isinstance(made, Written):
                 return made
             ref = made
-        if change is None and all(map(appends.is_plain, ops)):
-            written = self._append(ref, cast(Sequence[Append], ops), expect, lease)
-            if written is not None:
-                return written
+        if change is None and appends.are_plain(ops):
+            with suppress(Charged):
+                written = self._append(ref, cast(Sequence[Append], ops), expect, lease)
+                if written is not None:
+                    return written
         return self._writing(transactions.write, ref, ops, expect, change, lease)
 
     def _append(self, ref: Ref, ops: Sequence[Append], expect: int | None, lease: int | None) -> Written | None:
@@ -209,6 +218,25 @@ class PostgresBackend:
             return self._writing(founding.fork, ref, at, new)
         except Taken as taken:
             raise _conflict(taken) from taken
+
+    def spawn(self, parent: Ref, new: NewSession, birth: Birth) -> Ref:
+        try:
+            return self._writing(trees.spawn, parent, new, birth)
+        except Taken as taken:  # by its key: somebody else made it meanwhile, and spawning finds it now
+            if taken.what != "key":
+                raise _conflict(taken) from taken
+        return self._writing(trees.spawn, parent, new, birth)
+
+    def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
+        gone = self._writing(trees.delete, ref, cascade, expect)
+        with suppress(StoreFailed, StoreBusy):  # they are free all the same
+            self._writing(trees.free_names, gone)
+        return len(gone)
+
+    def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
+        if at is None:
+            return [ref.id for ref in self._run(trees.idle, namespace, before)]
+        return self._writing(trees.prune, namespace, before, at)
 
     def _writing(self, operation: Callable[..., T], *arguments: Any) -> T:
         """Run an operation that either commits, or leaves nothing, or raises Uncertain."""
@@ -314,18 +342,36 @@ class PostgresBackend:
         return self._run(partial(places.find, namespace=namespace, id=id, key=key))
 
     def forks(self, ref: Ref) -> list[Ref]:
-        def read(connection: Connection) -> list[Ref]:
-            numbers = many(connection, "forks", (ref.tree, ref.number))
-            found = (places.ref_at(connection, Place(ref.tree, number, b"")) for (number,) in numbers)
-            return [fork for fork in found if fork is not None]
+        return self._run(trees.relatives, "forks", ref)
 
-        return self._run(read)
+    def parent(self, ref: Ref) -> Ref | None:
+        return self._run(trees.parent, ref)
+
+    def children(self, ref: Ref) -> list[Ref]:
+        return self._run(trees.relatives, "children", ref)
+
+    def below(self, ref: Ref) -> list[Record]:
+        return self._run(trees.below, ref)
+
+    def spent(self, ref: Ref, below: bool) -> list[Sum]:
+        self.state(ref)  # raises NotFound
+        return self._run(usage.spent, ref, below)
+
+    def spent_by(self, query: SpentQuery) -> list[Sum]:
+        return self._run(usage.spent_by, query)
+
+    def charges(self, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
+        self.state(ref)
+        return self._run(usage.charges, ref, after, limit)
 
     def state(self, ref: Ref) -> State:
         found = self._one("head", (ref.tree, ref.number))
         if found is None:
             raise NotFound("session", ref.id)
         return State._make(found[5:])
+
+    def about(self, ref: Ref) -> About:
+        return self._run(transactions.about_now, ref)
 
     def record(self, ref: Ref) -> Record:
         found = self._one("record", (ref.tree, ref.number))
@@ -360,14 +406,17 @@ class PostgresBackend:
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         return self._run(copies.keys, ref, after)
 
-    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
         try:
-            return self._writing(copies.adopt, original, lineage, origin, base)
+            return self._writing(copies.adopt, original, lineage, kin, base)
         except Taken as taken:
             raise _conflict(taken) from taken
 
     def receive(self, ref: Ref, portion: Portion) -> None:
         self._writing(copies.receive, ref, portion)
+
+    def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
+        self._writing(copies.account, ref, charges)
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.postgres.verify import verify
@@ -399,6 +448,7 @@ class PostgresBackend:
                 "sessions": counts[0],
                 "logs": counts[1],
                 "entries": counts[2],
+                "blobs": counts[3],
                 "size_bytes": size,
             }
 

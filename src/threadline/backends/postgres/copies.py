@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-from threadline.backends.backend import STATUSES, KeyRow, NewSession, Original, Piece, Portion, Ref
-from threadline.backends.postgres import places
+from threadline.backends.backend import STATUSES, KeyRow, Kin, NewSession, Original, Piece, Portion, Ref
+from threadline.backends.postgres import places, usage
+from threadline.backends.postgres.blobs import entry_rows
 from threadline.backends.postgres.founding import ENDLESS, placed, session_rows
 from threadline.backends.postgres.places import Place
-from threadline.backends.postgres.rows import columns_of, key_seal, said
+from threadline.backends.postgres.rows import key_seal, said
 from threadline.backends.postgres.statements import Connection, Statement, many, one
 from threadline.backends.postgres.transactions import Transaction, changed_about
 from threadline.backends.postgres.writing import Writing
@@ -17,6 +19,7 @@ from threadline.core.about import opened_by, unopened
 from threadline.core.entries import text
 from threadline.core.fold import State
 from threadline.core.reading import NO_LOG
+from threadline.core.spending import Charge
 from threadline.errors import Stale
 
 
@@ -25,22 +28,24 @@ def trees(connection: Connection, after: bytes) -> list[bytes]:
 
 
 def originals(connection: Connection, tree: bytes) -> list[Original]:
-    """The sessions of a tree, each after the one that it was forked from, and forks of one in their order."""
+    """The sessions of a tree, each after its origin and its parent; forks and children of one in their order."""
     found = {row[0]: row for row in many(connection, "originals", (tree,))}
 
     def generation(number: int) -> tuple[int, int]:
-        origin, nth = found[number][5:7]
-        return (0, nth) if origin not in found else (generation(origin)[0] + 1, nth)
+        origin, nth, parent = found[number][5:8]
+        elders = [generation(elder)[0] + 1 for elder in (origin, parent) if elder in found]
+        return max(elders, default=0), nth
 
     return [_original(connection, tree, found[number]) for number in sorted(found, key=generation)]
 
 
 def _original(connection: Connection, tree: bytes, row: tuple[Any, ...]) -> Original:
-    number, namespace, created_at, updated_at, status, origin, _, *about = row
+    number, namespace, created_at, updated_at, status, origin, _, parent, *about = row
     ref = places.ref_at(connection, Place(tree, number, b""))
     assert ref is not None
     (salt,) = one(connection, "salt", (tree, ref.lineage[0].log))
-    return Original(ref, text(namespace), salt, created_at, updated_at, STATUSES[status], said(*about), origin)
+    times = (created_at, updated_at)
+    return Original(ref, text(namespace), salt, *times, STATUSES[status], said(*about), origin, parent)
 
 
 def keys(connection: Connection, ref: Ref, after: int) -> list[KeyRow]:
@@ -52,13 +57,13 @@ def adopt(
     durable: bool,
     original: Original,
     shared: tuple[Piece, ...],
-    origin: Ref | None,
+    kin: Kin,
     base: State,
 ) -> Ref:
     """Make a session as another store holds it, with nothing of its own log yet. Raises Taken."""
     _, id, key, _, tree = original.ref
     new = NewSession(original.namespace, id, key, original.salt, original.created_at, unopened(original.about))
-    make = partial(_make, connection, original, new, shared, origin, base, durable=durable)
+    make = partial(_make, connection, original, new, shared, kin, base, durable=durable)
     return placed(connection, new, places.copied_place_of(new, tree), make, fixed=True)
 
 
@@ -67,7 +72,7 @@ def _make(
     original: Original,
     new: NewSession,
     shared: tuple[Piece, ...],
-    origin: Ref | None,
+    kin: Kin,
     base: State,
     place: Place,
     *,
@@ -78,13 +83,14 @@ def _make(
     head = (places.realm_of(new.namespace), place.log, 0, 0, new.at, *base)
     with Transaction(connection, durable=durable) as transaction:
         nth = 0
-        if origin is not None:
-            transaction.lock(origin)
-            (nth,) = one(connection, "next_fork", (tree, origin.number))
+        origin, parent = (None if elder is None else elder.number for elder in kin)
+        if (elder := kin.origin or kin.parent) is not None:
+            transaction.lock(elder)
+            (nth,) = one(connection, "next_child" if kin.origin is None else "next_fork", (tree, elder.number))
         statements: list[Statement] = [
-            *session_rows(ref, new, new.about, origin=None if origin is None else origin.number, nth=nth),
+            *session_rows(ref, new, new.about, origin=origin, parent=parent, nth=nth),
             ("insert_log", (tree, place.log, original.salt)),
-            *Writing(ref, head, NO_LOG, lambda key: None, None).moved(new=True),
+            *Writing(ref, head, NO_LOG, lambda key: None, None).moved(new=True, child=parent is not None),
         ]
         transaction.commit(statements, ref.id, 0)
     return ref
@@ -97,7 +103,7 @@ def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -
         head, own = writing.state.head, writing.own
         if portion.rows and portion.rows[0].seq != head + 1:
             raise Stale(portion.rows[0].seq - 1, head)
-        statements: list[Statement] = [("insert_entry", (ref.tree, own, *columns_of(row))) for row in portion.rows]
+        statements: list[Statement] = [*entry_rows(ref.tree, own, portion.rows)]
         for key in portion.keys:
             columns = (ref.tree, own, *key)
             statements.append(("insert_key", (*columns, key_seal(*columns))))
@@ -109,3 +115,10 @@ def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -
         statements.append(("move_head", (writing.opened, at, *portion.state, mark, at, *place)))
         statements.append(("set_status", (writing.status, at, mark, at, *place)))
         transaction.commit(statements, ref.id, head)
+
+
+def account(connection: Connection, durable: bool, ref: Ref, charges: Sequence[Charge]) -> None:
+    """Charge a session for requests as another store holds them."""
+    with Transaction(connection, durable=durable) as transaction:
+        realm, *_ = transaction.lock(ref)
+        transaction.commit(usage.account(connection, ref, realm, charges), ref.id, 0)

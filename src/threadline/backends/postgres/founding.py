@@ -11,9 +11,9 @@ from psycopg import errors
 from threadline.backends.backend import NewSession, Piece, Ref, Written
 from threadline.backends.postgres import places
 from threadline.backends.postgres.places import Place, realm_of
-from threadline.backends.postgres.rows import body_of, opened, opening_of, said, stored_or_none
+from threadline.backends.postgres.rows import body_of, opened, opening_of, stored_or_none
 from threadline.backends.postgres.statements import Connection, Statement, one
-from threadline.backends.postgres.transactions import Transaction, log_of
+from threadline.backends.postgres.transactions import Transaction, about_now, log_of
 from threadline.backends.postgres.writing import Writing
 from threadline.core import holds
 from threadline.core.about import About, inherited, opened_by
@@ -40,10 +40,10 @@ def create(
 ) -> Written:
     """Make a session and write to it. Raises Taken if its id or key has one."""
     wanted = places.place_of(new, new.salt)
-    _begin(wanted, new, ops, expect, lease)  # what would be refused reserves nothing
+    begin(wanted, new, ops, expect, lease)  # what would be refused reserves nothing
 
     def make(place: Place) -> Written:
-        writing, entries = _begin(place, new, ops, expect, lease)
+        writing, entries = begin(place, new, ops, expect, lease)
         with Transaction(connection, durable=durable) as transaction:
             transaction.commit([*_root(writing, place, new)], writing.ref.id, 0)
         return Written(writing.ref, entries)
@@ -86,7 +86,7 @@ def placed(connection: Connection, new: NewSession, wanted: Place, make: Callabl
 # -- roots ---------------------------------------------------------------------------------------------
 
 
-def _begin(
+def begin(
     place: Place, new: NewSession, ops: Sequence[Op], expect: int | None, lease: int | None
 ) -> tuple[Writing, list[list[Entry]]]:
     """The session as the ops leave it. Raises what speaks against them."""
@@ -99,7 +99,7 @@ def _begin(
 
 def _root(writing: Writing, place: Place, new: NewSession) -> Iterator[Statement]:
     about = new.about if writing.opening is None else opened(new.about, writing.opening)
-    yield from session_rows(writing.ref, new, about, origin=None, nth=0)
+    yield from session_rows(writing.ref, new, about)
     yield "insert_log", (place.tree, place.log, new.salt)
     yield from writing.statements()
     yield from writing.moved(new=True)
@@ -112,7 +112,7 @@ def _branch(connection: Connection, origin: Ref, at: int, place: Place, new: New
     tree = origin.tree
     (salt,) = one(connection, "salt", (tree, origin.lineage[0].log))
     state = state_at(log_of(connection, origin), at, salt)
-    about = inherited(said(*one(connection, "about", (tree, origin.number))[7:]), new.about, origin.id, at)
+    about = inherited(about_now(connection, origin), new.about, origin.id, at)
     (nth,) = one(connection, "next_fork", (tree, origin.number))
     shared = (Piece(piece.log, piece.first, min(piece.last, at)) for piece in origin.lineage if piece.first <= at)
     ref = Ref(place.session, text(place.id), new.key, (*shared, Piece(place.log, at + 1, ENDLESS)), tree)
@@ -127,7 +127,9 @@ def _branch(connection: Connection, origin: Ref, at: int, place: Place, new: New
 # -- both ----------------------------------------------------------------------------------------------
 
 
-def session_rows(ref: Ref, new: NewSession, about: About, *, origin: int | None, nth: int) -> Iterator[Statement]:
+def session_rows(
+    ref: Ref, new: NewSession, about: About, *, origin: int | None = None, parent: int | None = None, nth: int = 0
+) -> Iterator[Statement]:
     """What is said of a session, its tags and its lineage."""
     realm = realm_of(new.namespace)
     row = (
@@ -142,6 +144,8 @@ def session_rows(ref: Ref, new: NewSession, about: About, *, origin: int | None,
         stored_or_none(about.agent),
         origin,
         nth,
+        parent,
+        stored_or_none(about.call_id),
         body_of(about),
     )
     yield "insert_session", (*row, seal(*row), *opening_of(about))

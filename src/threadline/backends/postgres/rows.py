@@ -5,6 +5,7 @@ stack of open calls, and the opening words of a session."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
 
@@ -18,6 +19,7 @@ from threadline.core.about import decode as about_of
 from threadline.core.calls import Node, OpenCall
 from threadline.core.entries import Row, stored, text, text_or_none
 from threadline.core.fold import State
+from threadline.core.spending import BILLION, Sum, Tokens
 from threadline.errors import Damaged
 
 IDS = 14  # where a node's ids stand in a row: in the place of `calls`
@@ -73,20 +75,20 @@ def stored_or_none(value: str | None) -> bytes | None:
 
 
 def record_of(found: tuple[Any, ...]) -> Record:
-    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, *fold = found[:-3]
+    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, sums, *fold = found[:-3]
     queued, lease, now = found[-3:]
-    about = said(body, preview, preview_seq, preview_role)
     return Record(
         number,
         text(id),
         text_or_none(key),
-        about,
+        said(body, preview, preview_seq, preview_role),
         STATUSES[status],
         State._make(fold),
         created_at,
         updated_at,
         queued,
         None if lease is None else _holder(lease, now),
+        tuple(sum_of((), row) for row in sums),
     )
 
 
@@ -97,6 +99,16 @@ def _holder(lease: bytes, now: int) -> str | None:
     except (Damaged, ValueError):
         return None
     return hold.holder if hold is not None and hold.lives(now) else None
+
+
+def sum_of(group: tuple[Any, ...], row: Iterable[Any]) -> Sum:
+    model, priced, requests, *counts, whole, rest = row
+    return Sum(group, name_or_none(model), bool(priced), requests, Tokens(*counts), whole * BILLION + rest)
+
+
+def name_or_none(name: bytes | None) -> str | None:
+    """Nobody has an empty name, so that is how none is stored: keys of a table have no NULLs."""
+    return text(name) if name else None
 
 
 # -- seals ---------------------------------------------------------------------------------------------
@@ -110,6 +122,15 @@ def head_seal(tree: bytes, number: int, realm: bytes, own: int, status: int, ope
 def key_seal(tree: bytes, own: int, key: bytes, seq: int, count: int, identity: bytes) -> bytes:
     """As `threadline.key_seal` on the server."""
     return _seal(tree, _number(own), _number(len(key)), key, _number(seq), _number(count), identity)
+
+
+def request_seal(tree: bytes, realm: bytes, id: bytes | None, at: int, model: bytes, agent: bytes, *rest: Any) -> bytes:
+    """As `threadline.request_seal` on the server; the rest are the counts, the cost and whether it was given."""
+    *counts, cost, given = rest
+    named = (_number(-1 if id is None else len(id)), id or b"", _number(at))
+    by = (_number(len(model)), model, _number(len(agent)), agent)
+    money = (cost is not None, cost or 0, given)
+    return _seal(tree, realm, *named, *by, *map(_number, counts), *map(_number, money))
 
 
 def _seal(*columns: bytes) -> bytes:

@@ -9,7 +9,19 @@ from threadline.backends.postgres.statements import Connection, many, one, our_e
 from threadline.errors import InvalidArgument, NotThreadline, StoreFailed, TooNew
 
 SCHEMA_VERSION = 1
-FUNCTIONS = ("append", "write", "head_seal", "key_seal", "clock", "late", "may_write")
+FUNCTIONS = (
+    "append",
+    "write",
+    "charge",
+    "add_spent",
+    "names",
+    "head_seal",
+    "key_seal",
+    "request_seal",
+    "clock",
+    "late",
+    "may_write",
+)
 LOCK = 0x74686C6E  # "thln": whoever makes or upgrades the schema holds it
 
 

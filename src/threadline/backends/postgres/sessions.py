@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from threadline.backends.backend import STATUSES, Query, Record
@@ -12,20 +13,32 @@ from threadline.backends.postgres.statements import SQL, Connection, one
 FEW = 1_000  # up to so many sessions are sorted rather than walked to
 NO_CURSOR = (2**62, 2**62)
 OF_HEAD = ("status", "waiting", "before")
-OF_SESSION = ("prefix", "tag", "cwd", "agent")
+OF_SESSION = ("prefix", "tag", "cwd", "agent")  # may be few among many
+OF_FAMILY = ("parent",)  # always few
 
 
 def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
     values = _bindings(query)
-    if _few(connection, values):
-        found = _sorted(connection, _statement(query.order, values, "filter"), values)
-    else:
-        found = _walked(connection, _statement(query.order, values, "pass"), values)
-    records = [record_of(row) for row in found[: query.limit]]
+    few = values["parent"] is not None or _few(connection, values)
+    statement = _statement(query.order, values, "filter" if few else "pass")
+    read = _sorted if few else _walked
+    pages = (read(connection, statement, values | {"child": child}) for child in _children(query))
+    found = [record_of(row) for page in pages for row in page]
+    found.sort(key=partial(_position, query.order), reverse=True)
     if len(found) <= query.limit:
-        return records, None
-    last = records[-1]
-    return records, (last.created_at if query.order == "created" else last.updated_at, last.number)
+        return found, None
+    return found[: query.limit], _position(query.order, found[query.limit - 1])
+
+
+def _children(query: Query) -> tuple[int, ...]:
+    """Roots and children stand apart in the index: where both are asked for, each has its page."""
+    if query.parent is not None:
+        return (1,)
+    return (0,) if query.root else (0, 1)
+
+
+def _position(order: str, record: Record) -> tuple[int, int]:
+    return (record.created_at if order == "created" else record.updated_at, record.number)
 
 
 def _few(connection: Connection, values: dict[str, Any]) -> bool:
@@ -51,7 +64,7 @@ def _walked(connection: Connection, statement: str, values: dict[str, Any]) -> l
 
 def _statement(order: str, values: dict[str, Any], manner: str) -> str:
     """The listing, composed of our own fragments only."""
-    head, session = _filters("filter", OF_HEAD, values), _filters(manner, OF_SESSION, values)
+    head, session = _filters("filter", OF_HEAD, values), _filters(manner, (*OF_SESSION, *OF_FAMILY), values)
     if order == "created":
         head = head and SQL["with_head"].replace("{filters}", head)
     else:
@@ -74,6 +87,8 @@ def _bindings(query: Query) -> dict[str, Any]:
         "cwd": stored_or_none(query.cwd),
         "agent": stored_or_none(query.agent),
         "tag": stored_or_none(query.tag),
+        "parent": None if query.parent is None else query.parent.number,
+        "tree": None if query.parent is None else query.parent.tree,
         "prefix": prefix,
         "prefix_end": None if prefix is None else prefix + b"\xff" * 8,  # no UTF-8 sorts after that
         "at": at,

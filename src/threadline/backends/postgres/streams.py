@@ -70,7 +70,7 @@ def settle(
     with Transaction(connection, durable=durable) as transaction:
         writing = begun(connection, transaction, ref, expect, lease)
         head = writing.state.head
-        many(connection, "lock_drafts", (ref.tree, ref.number))
+        many(connection, "lock_drafts", (ref.tree, [ref.number]))
         chosen = settling.chosen(streams(connection, ref))
         entries = [writing.run(op) for op in settling.ops(chosen)]
         statements = ended(connection, writing)

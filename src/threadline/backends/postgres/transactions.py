@@ -14,6 +14,7 @@ from threadline.backends.backend import STATUSES, Ref, Written
 from threadline.backends.log import PiecedLog
 from threadline.backends.postgres.rows import body_of, opened, opening_of, row_of, said, stored_or_none
 from threadline.backends.postgres.statements import SQL, Connection, Statement, is_gone, many, one
+from threadline.backends.postgres.usage import find_request
 from threadline.backends.postgres.wire import roll_back
 from threadline.backends.postgres.writing import Known, Writing
 from threadline.core import holds
@@ -24,6 +25,9 @@ from threadline.core.ops import Op
 from threadline.errors import NotActive, NotFound, Uncertain
 
 ENTRIES = ("row", "rows", "rows_reverse")  # what gives whole entries
+
+
+SAID = 9  # where what is said of it begins in a session's row
 
 
 class Transaction:
@@ -61,6 +65,27 @@ class Transaction:
             cursor = self._connection.execute(SQL[name], values, prepare=True, binary=True)
         return cursor.fetchall()
 
+    def lock_tree(self, tree: bytes) -> dict[int, int]:
+        """Begin, and wait for all writers of a tree: its sessions, and their heads."""
+        self._begin()
+        heads: dict[int, int] = {}
+        while True:  # a session that was made while we waited is locked in the next round
+            found = dict(many(self._connection, "lock_tree", (tree,)))
+            if found.keys() <= heads.keys():
+                return found
+            heads |= found
+
+    def lock_each(self, refs: Sequence[Ref]) -> dict[int, tuple[Any, ...]]:
+        """Begin, and wait for the writers of several sessions, one after the other; their head rows as `lock` gives
+        them, of those that are there."""
+        with self._connection.pipeline():
+            self._begin()
+            cursors = [
+                self._connection.execute(SQL["lock"], (ref.tree, ref.number), prepare=True, binary=True) for ref in refs
+            ]
+        heads = zip(refs, (cursor.fetchone() for cursor in cursors), strict=True)
+        return {ref.number: head[:-1] for ref, head in heads if head is not None}
+
     def commit(self, statements: Sequence[Statement], session: str | None, head: int) -> list[int]:
         """Write, in one round trip; how many rows each statement wrote. Raises Uncertain where the server went while it
         was to commit."""
@@ -84,7 +109,7 @@ class Transaction:
 
 def select(connection: Connection, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
     """How a log reads its pieces: every statement names its tree."""
-    found = many(connection, name, (tree, *values))
+    found = many(connection, name, values if name == "blob" else (tree, *values))
     return [row_of(row) for row in found] if name in ENTRIES else found
 
 
@@ -118,7 +143,15 @@ def begun(connection: Connection, transaction: Transaction, ref: Ref, expect: in
     """A session that is locked, ready for ops."""
     head = transaction.lock(ref)
     guard = partial(check_lease, connection, ref, transaction.lease, lease)
-    return Writing(ref, head, log_of(connection, ref), partial(find_key, connection, ref), expect, guard)
+    return Writing(
+        ref,
+        head,
+        log_of(connection, ref),
+        partial(find_key, connection, ref),
+        expect,
+        guard,
+        partial(find_request, connection, ref),
+    )
 
 
 def ended(connection: Connection, writing: Writing, change: Change | None = None) -> list[Statement]:
@@ -157,44 +190,54 @@ def change_about(connection: Connection, durable: bool, ref: Ref, change: Change
 
 def _changed(connection: Connection, writing: Writing, change: Change | None) -> Iterator[Statement]:
     """What is said of the session, anew: its opening words, and what was asked for."""
-    row = _session_row(connection, writing.ref)
-    about = said(*row[7:])
+    row = session_row(connection, writing.ref)
+    about = said(*row[SAID:])
     if writing.opening is not None:
         about = opened(about, writing.opening)
     if change is not None:
         about = changed(about, change)
-    yield from _set_about(writing.ref, row, about)
+    yield from set_about(writing.ref, row, about)
     if change is not None:
-        yield from _set_status(writing, change)
+        yield from set_status(writing, change)
 
 
 def changed_about(connection: Connection, ref: Ref, about: About) -> Iterator[Statement]:
     """What is said of a session, replaced by `about`."""
-    return _set_about(ref, _session_row(connection, ref), about)
+    return set_about(ref, session_row(connection, ref), about)
 
 
-def _session_row(connection: Connection, ref: Ref) -> tuple[Any, ...]:
+def about_now(connection: Connection, ref: Ref) -> About:
+    return said(*session_row(connection, ref)[SAID:])
+
+
+def session_row(connection: Connection, ref: Ref) -> tuple[Any, ...]:
     row: tuple[Any, ...] | None = one(connection, "about", (ref.tree, ref.number))
     if row is None:
         raise NotFound("session", ref.id)
     return row
 
 
-def _set_about(ref: Ref, row: tuple[Any, ...], about: About) -> Iterator[Statement]:
-    realm, namespace, id, key, created_at, origin, nth, *opening = row
+def set_about(ref: Ref, row: tuple[Any, ...], about: About) -> Iterator[Statement]:
+    """Say something else of a session; it loses its parent where `about` names none."""
+    realm, namespace, id, key, created_at, origin, nth, parent, _, *opening = row
     before = said(*opening)
     if about == before:
         return
-    cwd, agent, body = stored_or_none(about.cwd), stored_or_none(about.agent), body_of(about)
-    mark = seal(ref.tree, ref.number, realm, namespace, id, key, created_at, cwd, agent, origin, nth, body)
-    yield "set_about", (cwd, agent, body, mark, *opening_of(about), ref.tree, ref.number)
+    if parent is not None and about.parent is None:
+        parent, nth = None, 0
+        yield "set_child", (0, ref.tree, ref.number)
+    cwd, agent, call_id = map(stored_or_none, (about.cwd, about.agent, about.call_id))
+    body = body_of(about)
+    place = (origin, nth, parent, call_id)
+    mark = seal(ref.tree, ref.number, realm, namespace, id, key, created_at, cwd, agent, *place, body)
+    yield "set_about", (cwd, agent, nth, parent, call_id, body, mark, *opening_of(about), ref.tree, ref.number)
     for tag in set(before.tags) - set(about.tags):
         yield "delete_tag", (ref.tree, ref.number, stored(tag))
     for tag in set(about.tags) - set(before.tags):
         yield "insert_tag", (ref.tree, ref.number, stored(tag), realm)
 
 
-def _set_status(writing: Writing, change: Change) -> Iterator[Statement]:
+def set_status(writing: Writing, change: Change) -> Iterator[Statement]:
     if change.status is not None:
         writing.status = STATUSES.index(change.status)
     elif writing.status:

@@ -10,9 +10,9 @@ import psycopg
 
 from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.postgres import schema, verify_life
+from threadline.backends.postgres import schema, verify_life, verify_trees
 from threadline.backends.postgres.places import name_of
-from threadline.backends.postgres.rows import head_seal, key_seal, said
+from threadline.backends.postgres.rows import head_seal, said
 from threadline.backends.postgres.statements import Connection, many, one
 from threadline.backends.postgres.transactions import log_of
 from threadline.core.about import About, opening_words
@@ -24,21 +24,28 @@ from threadline.core.view import Log
 from threadline.errors import Damaged, ThreadlineError
 
 ENDLESS = 2**62
-NUMBERED = 12  # columns of a session row that its seal covers
+NUMBERED = 14  # columns of a session row that its seal covers
 
 # What reading damaged rows may raise: nothing else is expected, and nothing else is caught.
 UNREADABLE = (psycopg.DataError, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
 def verify(connection: Connection) -> tuple[list[Problem], dict[str, int]]:
-    counts = {"sessions": 0, "entries": 0, "keys": 0}
+    counts = {"sessions": 0, "entries": 0, "keys": 0, "requests": 0}
     checks: tuple[Callable[[], Iterator[Problem]], ...] = (
         partial(_schema, connection),
         partial(_sessions, connection, counts),
+        *(partial(check, connection, counts) for check in verify_trees.ALL),
         partial(_strays, connection),
         partial(verify_life.strays, connection),
     )
-    return [problem for check in checks for problem in check()], counts
+    problems: list[Problem] = []
+    for check in checks:
+        try:
+            problems.extend(check())
+        except UNREADABLE as error:
+            problems.append(Problem(None, None, f"cannot be read: {error}"))
+    return problems, counts
 
 
 def _schema(connection: Connection) -> Iterator[Problem]:
@@ -50,9 +57,16 @@ def _sessions(connection: Connection, counts: dict[str, int]) -> Iterator[Proble
     last: tuple[bytes, int] = (b"", 0)
     while page := many(connection, "verify_trees", (*last, *last)):
         for tree, number in page:
+            problems = list(_one_session(connection, tree, number, counts))
+            if problems and _gone(connection, tree, number):  # deleted while it was looked at
+                continue
             counts["sessions"] += 1
-            yield from _one_session(connection, tree, number, counts)
+            yield from problems
         last = page[-1]
+
+
+def _gone(connection: Connection, tree: bytes, number: int) -> bool:
+    return all(one(connection, name, (tree, number)) is None for name in ("verify_session", "verify_head"))
 
 
 def _one_session(connection: Connection, tree: bytes, number: int, counts: dict[str, int]) -> Iterator[Problem]:
@@ -73,7 +87,7 @@ def _session(connection: Connection, tree: bytes, number: int) -> Generator[Prob
         return f"#{number}", None
     columns, mark, opening = row[:NUMBERED], row[NUMBERED], row[NUMBERED + 1 :]
     realm, namespace, name, key = columns[2], text(columns[3]), text(columns[4]), text_or_none(columns[5])
-    about = said(columns[11], *opening)
+    about = said(columns[-1], *opening)
     if seal(*columns) != mark:
         yield Problem(name, None, "the session row does not match its seal")
     if {(realm, stored(tag)) for tag in about.tags} != set(many(connection, "verify_tags", (tree, number))):
@@ -100,7 +114,7 @@ def _log(
     log = log_of(connection, Ref(number, name, None, lineage, tree))
     yield from _fold(connection, log, name, lineage, tree, State(*columns[3:]), counts)
     yield from _opening(log, name, columns[1], columns[3], about)
-    yield from _keys(connection, tree, own, name, counts)
+    yield from verify_trees.keys(connection, tree, lineage[-1], name, counts)
 
 
 def _fold(
@@ -164,20 +178,15 @@ def _lineage(
     return tuple(Piece(log, first, last) for _, _, first, last, log, _ in shares)
 
 
-def _keys(connection: Connection, tree: bytes, own: int, name: str, counts: dict[str, int]) -> Iterator[Problem]:
-    """Every idempotency key against its seal and the entries it names, and the other way round."""
-    for *columns, mark, found in many(connection, "verify_keys", (tree, own)):
-        counts["keys"] += 1
-        if key_seal(*columns) != mark:
-            yield Problem(name, columns[3], "the row of an idempotency key does not match its seal")
-        elif found != columns[4]:
-            yield Problem(name, columns[3], "an idempotency key names entries that do not carry it")
-    for (seq,) in many(connection, "verify_keyless", (tree, own)):
-        yield Problem(name, seq, "the row of its idempotency key is missing")
-
-
 def _strays(connection: Connection) -> Iterator[Problem]:
-    kinds = ("entries of no log", "logs of no session", "shares of no session", "tags of no session")
+    kinds = (
+        "entries of no log",
+        "logs of no session",
+        "shares of no session",
+        "tags of no session",
+        "sums of no session",
+        "keys of no log",
+    )
     found: tuple[Any, ...] = one(connection, "verify_strays")
     for count, kind in zip(found, kinds, strict=True):
         if count:

@@ -10,8 +10,10 @@ from typing import Any
 from threadline.backends.backend import STATUSES, Ref
 from threadline.backends.log import PAGE
 from threadline.backends.postgres.appends import OPENED_BY
-from threadline.backends.postgres.rows import columns_of, head_seal, key_seal
+from threadline.backends.postgres.blobs import entry_rows
+from threadline.backends.postgres.rows import head_seal, key_seal
 from threadline.backends.postgres.statements import Statement
+from threadline.backends.postgres.usage import Charging, FindRequest, nothing_known
 from threadline.core.about import opening_words
 from threadline.core.entries import Draft, Entry, Row, stored, text
 from threadline.core.fold import State, after
@@ -33,6 +35,7 @@ class Writing:
         find_key: Callable[[bytes], Known | None],
         expect: int | None,
         guard: Callable[[], None] = lambda: None,
+        find_request: FindRequest = nothing_known,
     ) -> None:
         """`guard` raises if somebody else holds the lease."""
         self.ref = ref
@@ -44,6 +47,7 @@ class Writing:
         self._expect = expect
         self._guard = guard
         self._rows: list[Row] = []
+        self._charging = Charging(ref, find_request)
         self._keys: dict[bytes, Known] = {}
         self._at = 0
 
@@ -88,6 +92,8 @@ class Writing:
             self._add(draft)
         if op.key is not None and drafts:
             self._keys[op.key] = (first, len(drafts), op.identity)
+        if op.spent is not None:
+            self._charging.add(op.spent)
         self._at = max(self._at, op.at)
         return [draft.entry(self.ref.id, seq) for seq, draft in enumerate(drafts, first)]
 
@@ -113,20 +119,20 @@ class Writing:
     def statements(self) -> Iterator[Statement]:
         """All that the ops wrote, but for the head row."""
         tree = self.ref.tree
-        for row in self._rows:
-            yield "insert_entry", (tree, self.own, *columns_of(row))
+        yield from entry_rows(tree, self.own, self._rows)
         for key, known in self._keys.items():
             columns = (tree, self.own, key, *known)
             yield "insert_key", (*columns, key_seal(*columns))
+        yield from self._charging.statements(self.realm)
 
-    def moved(self, *, new: bool = False) -> Iterator[Statement]:
+    def moved(self, *, new: bool = False, child: bool = False) -> Iterator[Statement]:
         """The head row after them; of a new session in any case."""
         if self.state is not self._before:
             self.updated_at = max(self._at, self.updated_at + 1)
         elif not new:
             return
         if new:
-            fixed = (self.ref.tree, self.ref.number, self.realm, self.own, self.status)
+            fixed = (self.ref.tree, self.ref.number, self.realm, int(child), self.own, self.status)
             yield "insert_head", (*fixed, self.opened, self.updated_at, *self.state, self.seal, self.updated_at)
         else:
             moved = (self.opened, self.updated_at, *self.state, self.seal, self.updated_at)

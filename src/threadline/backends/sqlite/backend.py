@@ -15,6 +15,7 @@ import apsw
 from threadline.backends.backend import (
     Birth,
     KeyRow,
+    Kin,
     NewSession,
     Original,
     Piece,
@@ -427,12 +428,15 @@ class SqliteBackend:
         with self._reading() as connection:
             return sessions.keys(connection, ref, after)
 
-    def adopt(self, original: Original, lineage: tuple[Piece, ...], origin: Ref | None, base: State) -> Ref:
-        ref: Ref = self._submit(transactions.adopt, original, lineage, origin, base)
+    def adopt(self, original: Original, lineage: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
+        ref: Ref = self._submit(transactions.adopt, original, lineage, kin, base)
         return ref
 
     def receive(self, ref: Ref, portion: Portion) -> None:
         self._submit(transactions.receive, ref, portion)
+
+    def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
+        self._submit(transactions.account, ref, charges)
 
     def verify(self) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.sqlite.verify import verify

@@ -143,10 +143,10 @@ def originals(connection: apsw.Connection, after: int) -> list[Original]:
 def _original(
     connection: apsw.Connection, number: int, tree: bytes, id: bytes, key: bytes | None, *columns: Any
 ) -> Original:
-    namespace, created_at, updated_at, status, about, origin = columns
+    namespace, created_at, updated_at, status, about, origin, parent = columns
     ref = ref_of(connection, number, tree, id, key)
     (salt,) = one(connection, "salt", (ref.lineage[0].log,))
-    return Original(ref, text(namespace), salt, created_at, updated_at, STATUSES[status], decode(about), origin)
+    return Original(ref, text(namespace), salt, created_at, updated_at, STATUSES[status], decode(about), origin, parent)
 
 
 def keys(connection: apsw.Connection, ref: Ref, after: int) -> list[KeyRow]:

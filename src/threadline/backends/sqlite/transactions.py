@@ -10,7 +10,7 @@ from typing import Any
 import apsw
 import msgspec
 
-from threadline.backends.backend import STATUSES, NewSession, Original, Piece, Portion, Ref, Target, Written
+from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Piece, Portion, Ref, Target, Written
 from threadline.backends.blobs import LARGE_BYTES, compress, pack
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
@@ -24,6 +24,7 @@ from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, Row, stored, text
 from threadline.core.fold import State, after, start, state_at, state_of
 from threadline.core.ops import Op
+from threadline.core.spending import Charge, Spending, larger
 from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
 
 ENDLESS = 2**62  # the end of a log that still grows
@@ -104,21 +105,9 @@ class _Writing(PiecedLog):
 
     def _insert(self, draft: Draft) -> None:
         self._state, row = after(self._state, draft, self)
-        if len(row.body) >= LARGE_BYTES:
-            row = self._packed(row)
-        run(self._connection, "insert_entry", (self._own, *row))
+        insert_entry(self._connection, self._ref.tree, self._own, row)
         if self._opened < OPENED_BY_USER and draft.voice:
             self._open(draft)
-
-    def _packed(self, row: Row) -> Row:
-        """The row with its large strings out of line; one that the tree has already is not stored again."""
-        body, blobs = pack(row.body)
-        for name, content in blobs.items():
-            if not many(self._connection, "has_blob", (self._ref.tree, name)):
-                blob = (self._ref.tree, name, len(content), compress(content))
-                run(self._connection, "insert_blob", blob)
-            run(self._connection, "insert_blob_use", (self._own, row.seq, self._ref.tree, name))
-        return row._replace(body=body)
 
     def _open(self, draft: Draft) -> None:
         """Let the opening words be title and preview: the user's, or the assistant's until there are some."""
@@ -137,6 +126,18 @@ class _Writing(PiecedLog):
         mark = head_seal(self._ref.number, self._namespace, self._own, self._status, self._opened, updated_at)
         moved = (self._opened, updated_at, *self._state, mark, self._ref.number)
         run(self._connection, "move_head", moved)
+
+
+def insert_entry(connection: apsw.Connection, tree: bytes, own: int, row: Row) -> None:
+    """A row with its large strings out of line; one that the tree has already is not stored again."""
+    if len(row.body) >= LARGE_BYTES:
+        body, blobs = pack(row.body)
+        for name, content in blobs.items():
+            if not many(connection, "has_blob", (tree, name)):
+                run(connection, "insert_blob", (tree, name, len(content), compress(content)))
+            run(connection, "insert_blob_use", (own, row.seq, tree, name))
+        row = row._replace(body=body)
+    run(connection, "insert_entry", (own, *row))
 
 
 def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int, updated_at: int) -> bytes:
@@ -272,15 +273,14 @@ def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
 # -- copies of another store -----------------------------------------------------------------------------
 
 
-def adopt(
-    connection: apsw.Connection, original: Original, shared: tuple[Piece, ...], origin: Ref | None, base: State
-) -> Ref:
+def adopt(connection: apsw.Connection, original: Original, shared: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
     """Make a session as another store holds it, with nothing of its own log yet."""
     _, id, key, _, tree = original.ref
     new = NewSession(original.namespace, id, key, original.salt, original.created_at, unopened(original.about))
     run(connection, "insert_log", (new.salt,))
     log_number = connection.last_insert_rowid()
-    number = _insert_session(connection, new, tree=tree, origin=None if origin is None else origin.number)
+    origin, parent = (None if elder is None else elder.number for elder in kin)
+    number = _insert_session(connection, new, tree=tree, origin=origin, parent=parent)
     lineage = (*shared, Piece(log_number, base.head + 1, ENDLESS))
     _insert_head(connection, number, new, lineage, (log_number, 0, 0, new.at, *base))
     return Ref(number, id, key, lineage, tree)
@@ -288,15 +288,23 @@ def adopt(
 
 def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
     """Store rows as they are, and what is said of the session after them."""
-    namespace, own, _, _, _, head, *_ = head_of(connection, ref)
+    namespace, own, _, _, _, _, head, *_ = head_of(connection, ref)
     if portion.rows and portion.rows[0].seq != head + 1:
         raise Stale(portion.rows[0].seq - 1, head)
     for row in portion.rows:
-        run(connection, "insert_entry", (own, *row))
+        insert_entry(connection, ref.tree, own, row)
     for key in portion.keys:
         run(connection, "insert_key", (own, *key, seal(own, *key)))
     set_about(connection, ref, portion.about)
+    run(connection, "set_child", (portion.about.parent is not None, ref.number))
     opened, status = opened_by(portion.about), STATUSES.index(portion.status)
     mark = head_seal(ref.number, namespace, own, status, opened, portion.updated_at)
     run(connection, "move_head", (opened, portion.updated_at, *portion.state, mark, ref.number))
     run(connection, "set_status", (status, portion.updated_at, mark, ref.number))
+
+
+def account(connection: apsw.Connection, ref: Ref, charges: Sequence[Charge]) -> None:
+    """Charge a session for requests as another store holds them."""
+    namespace = head_of(connection, ref)[0]
+    for each in charges:
+        charge(connection, ref, namespace, Spending(each), larger)

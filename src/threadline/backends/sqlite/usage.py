@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import apsw
@@ -15,10 +15,12 @@ from threadline.core.entries import stored, text, text_or_none
 from threadline.core.spending import BILLION, Charge, Spending, Sum, Tokens, grown, whole_days
 from threadline.errors import Damaged
 
+Grow = Callable[[Charge, Spending], Charge]
+
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the calendar that datetime has, since 1970
 
 
-def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Spending) -> None:
+def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Spending, grow: Grow = grown) -> None:
     """Count a request: anew, or as a later snapshot of one that anybody of the tree recorded."""
     new = spending.charge
     known = None if new.id is None else one(connection, "find_request", (ref.tree, stored(new.id)))
@@ -30,7 +32,7 @@ def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Sp
         return
     number, session, *columns = known
     before = _charge_of(ref, columns)
-    after = grown(before, spending)
+    after = grow(before, spending)
     if after != before:
         _, _, model, _, *counts = columns = _columns(after)
         run(connection, "grow_request", (model, *counts, seal(ref.tree, namespace, *columns), number))

@@ -61,6 +61,57 @@ $$
 -- key: with them
 SELECT create_distributed_table('threadline.key', 'tree', colocate_with => 'threadline.head')
 
+-- whole_blob: partitions give way
+DO $$
+BEGIN
+    IF (SELECT relkind FROM pg_class WHERE oid = 'threadline.blob'::regclass) = 'p' THEN
+        CREATE TABLE threadline.blob_whole (LIKE threadline.blob INCLUDING ALL);
+        INSERT INTO threadline.blob_whole SELECT * FROM threadline.blob;
+        DROP TABLE threadline.blob;
+        ALTER TABLE threadline.blob_whole RENAME TO blob;
+        ALTER INDEX threadline.blob_whole_pkey RENAME TO blob_pkey;
+    END IF;
+END
+$$
+
+-- blob: with them
+SELECT create_distributed_table('threadline.blob', 'tree', colocate_with => 'threadline.head')
+
+-- whole_blob_use: partitions give way
+DO $$
+BEGIN
+    IF (SELECT relkind FROM pg_class WHERE oid = 'threadline.blob_use'::regclass) = 'p' THEN
+        CREATE TABLE threadline.blob_use_whole (LIKE threadline.blob_use INCLUDING ALL);
+        INSERT INTO threadline.blob_use_whole SELECT * FROM threadline.blob_use;
+        DROP TABLE threadline.blob_use;
+        ALTER TABLE threadline.blob_use_whole RENAME TO blob_use;
+        ALTER INDEX threadline.blob_use_whole_pkey RENAME TO blob_use_pkey;
+    END IF;
+END
+$$
+
+-- blob_use: with them
+SELECT create_distributed_table('threadline.blob_use', 'tree', colocate_with => 'threadline.head')
+
+-- whole_request: partitions give way
+DO $$
+BEGIN
+    IF (SELECT relkind FROM pg_class WHERE oid = 'threadline.request'::regclass) = 'p' THEN
+        CREATE TABLE threadline.request_whole (LIKE threadline.request INCLUDING ALL);
+        INSERT INTO threadline.request_whole SELECT * FROM threadline.request;
+        DROP TABLE threadline.request;
+        ALTER TABLE threadline.request_whole RENAME TO request;
+        ALTER INDEX threadline.request_whole_pkey RENAME TO request_pkey;
+    END IF;
+END
+$$
+
+-- request: with them
+SELECT create_distributed_table('threadline.request', 'tree', colocate_with => 'threadline.head')
+
+-- spent: with them
+SELECT create_distributed_table('threadline.spent', 'tree', colocate_with => 'threadline.head')
+
 -- name: by the name, apart from the trees
 SELECT create_distributed_table('threadline.name', 'name', colocate_with => 'none')
 
@@ -82,6 +133,23 @@ SELECT create_distributed_function('threadline.late(bigint)')
 -- function_may_write: on every node
 SELECT create_distributed_function('threadline.may_write(bytea, bigint)')
 
+-- function_request_seal: on every node
+SELECT create_distributed_function(
+    'threadline.request_seal(bytea, bytea, bytea, bigint, bytea, bytea, bigint[], bigint, bigint)')
+
+-- function_names: on every node
+SELECT create_distributed_function('threadline.names(bytea, bytea)')
+
+-- function_charge: runs where its tree is
+SELECT create_distributed_function(
+    'threadline.charge(bytea, bigint, bytea, bytea, bigint, bytea, bytea, bigint[], bigint, bigint)',
+    'the_tree', colocate_with => 'threadline.head')
+
+-- function_add_spent: runs where its tree is
+SELECT create_distributed_function(
+    'threadline.add_spent(bytea, bigint, bytea, bigint, bytea, bytea, bigint[], bigint, bigint)',
+    'the_tree', colocate_with => 'threadline.head')
+
 -- function_append: runs where its tree is
 SELECT create_distributed_function(
     'threadline.append(bytea, bigint, bigint, bigint, boolean, bytea, bytea, bigint, text, bigint, bigint, bigint, bytea,
@@ -91,5 +159,7 @@ SELECT create_distributed_function(
 -- function_write: runs where its tree is
 SELECT create_distributed_function(
     'threadline.write(bytea, bigint, bigint, bigint, boolean, bytea[], bytea[], bigint[], bigint[], text[], bigint[],
-                      bigint[], bigint[], bytea[], bytea[], bytea[], bigint[], boolean[], bytea[], bigint[], bigint[], bytea[])',
+                      bigint[], bigint[], bytea[], bytea[], bytea[], bigint[], boolean[], bytea[], bigint[], bigint[],
+                      bytea[], bytea[], bigint[], bytea[], bigint[], bytea[],
+                      bigint[], bytea[], bigint[], bytea[], bytea[], bigint[], bigint[], bigint[])',
     'the_tree', colocate_with => 'threadline.head')

@@ -16,6 +16,7 @@
 --   3 not active    status
 --   4 stale         head
 --   5 leased        by somebody else, or no longer by the caller; who has it, the head row says
+--   6 charged       a request of that id is known: what it grows to is reckoned in Python
 -- Every refusal comes before anything is written: the transaction then commits nothing.
 
 CREATE OR REPLACE FUNCTION threadline.write(
@@ -40,7 +41,20 @@ CREATE OR REPLACE FUNCTION threadline.write(
     part_id      bytea[],
     opening_by   bigint[],
     opening_at   bigint[],
-    opening      bytea[]
+    opening      bytea[],
+    blob_names   bytea[]   DEFAULT '{}',    -- large strings that were cut out of the bodies, each once,
+    blob_sizes   bigint[]  DEFAULT '{}',
+    blob_bytes   bytea[]   DEFAULT '{}',
+    use_entry    bigint[]  DEFAULT '{}',    -- and in which entries they belong
+    use_name     bytea[]   DEFAULT '{}',
+    spent_op     bigint[]  DEFAULT '{}',    -- what requests took: by which op, and five counts of each
+    spent_id     bytea[]   DEFAULT '{}',
+    spent_at     bigint[]  DEFAULT '{}',
+    spent_model  bytea[]   DEFAULT '{}',
+    spent_agent  bytea[]   DEFAULT '{}',
+    spent_counts bigint[]  DEFAULT '{}',
+    spent_cost   bigint[]  DEFAULT '{}',
+    spent_given  bigint[]  DEFAULT '{}'
 ) RETURNS bigint[]
 LANGUAGE plpgsql VOLATILE
 AS $$
@@ -123,6 +137,14 @@ BEGIN
     IF upcoming = h.head + 1 THEN
         RETURN answer;
     END IF;
+    FOR s IN 1 .. cardinality(spent_op) LOOP
+        IF spent_id[s] IS NOT NULL AND answer[spent_op[s] * 3 + 3] = 1 THEN
+            PERFORM 1 FROM threadline.request t WHERE t.tree = the_tree AND t.id = spent_id[s];
+            IF FOUND THEN
+                RETURN ARRAY[6];
+            END IF;
+        END IF;
+    END LOOP;
 
     FOR op IN 1 .. cardinality(counts) LOOP
         IF answer[op * 3 + 3] = 0 THEN
@@ -224,6 +246,18 @@ BEGIN
                         voices[e], kinds[e], digests[e], h.chain, keys[op], usages[e], bodies[e]);
             END IF;
 
+            FOR b IN 1 .. cardinality(use_entry) LOOP
+                IF use_entry[b] = e THEN
+                    look := array_position(blob_names, use_name[b]);
+                    INSERT INTO threadline.blob (tree, name, size, content)
+                    VALUES (the_tree, use_name[b], blob_sizes[look], blob_bytes[look])
+                    ON CONFLICT DO NOTHING;
+                    INSERT INTO threadline.blob_use (tree, log, seq, name)
+                    VALUES (the_tree, h.log, h.head, use_name[b])
+                    ON CONFLICT DO NOTHING;
+                END IF;
+            END LOOP;
+
             -- The opening words give title and preview: the user's, or the assistant's until there are some.
             FOR o IN 1 .. cardinality(opening_at) LOOP
                 IF opening_at[o] = e AND opening_by[o] > h.opened THEN
@@ -236,6 +270,13 @@ BEGIN
             END LOOP;
         END LOOP;
         e := e + counts[op];
+    END LOOP;
+
+    FOR s IN 1 .. cardinality(spent_op) LOOP
+        IF answer[spent_op[s] * 3 + 3] = 1 THEN
+            PERFORM threadline.charge(the_tree, the_session, h.realm, spent_id[s], spent_at[s], spent_model[s],
+                                      spent_agent[s], spent_counts[s * 5 - 4:s * 5], spent_cost[s], spent_given[s]);
+        END IF;
     END LOOP;
 
     h.updated_at := greatest(latest, h.updated_at + 1);
@@ -334,6 +375,89 @@ BEGIN
 END
 $$;
 
+-- `charge` counts a new request. Its number comes from the clock: nobody hands numbers out, and those of one session
+-- still tell their order. A request of the same id that somebody else of the tree records at the same moment undoes the
+-- transaction; run again, it knows that request.
+
+CREATE OR REPLACE FUNCTION threadline.charge(
+    the_tree     bytea,
+    the_session  bigint,
+    the_realm    bytea,
+    the_id       bytea,
+    the_time     bigint,
+    the_model    bytea,
+    the_agent    bytea,
+    counts       bigint[],
+    the_cost     bigint,
+    the_given    bigint
+) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    number       bigint;
+BEGIN
+    LOOP
+        number := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 4096 + floor(random() * 4096)::bigint;
+        INSERT INTO threadline.request
+            (tree, request, realm, session, id, at, model, agent, input, output, cache_read, cache_write, reasoning,
+             cost, given, seal)
+        VALUES (the_tree, number, the_realm, the_session, the_id, the_time, the_model, the_agent,
+                counts[1], counts[2], counts[3], counts[4], counts[5], the_cost, the_given,
+                threadline.request_seal(the_tree, the_realm, the_id, the_time, the_model, the_agent, counts, the_cost,
+                                        the_given))
+        ON CONFLICT DO NOTHING;
+        EXIT WHEN FOUND;
+        PERFORM 1 FROM threadline.request t WHERE t.tree = the_tree AND t.id = the_id;
+        IF FOUND THEN
+            RAISE serialization_failure USING MESSAGE = 'a request of the same id was recorded meanwhile';
+        END IF;
+    END LOOP;
+    PERFORM threadline.add_spent(the_tree, the_session, the_realm, the_time, the_model, the_agent, counts, the_cost, 1);
+END
+$$;
+
+-- `add_spent` lets the sum that a request belongs to have it (`sign` 1), or no longer have it (-1).
+
+CREATE OR REPLACE FUNCTION threadline.add_spent(
+    the_tree     bytea,
+    the_session  bigint,
+    the_realm    bytea,
+    the_time     bigint,
+    the_model    bytea,
+    the_agent    bytea,
+    counts       bigint[],
+    the_cost     bigint,
+    sign         bigint
+) RETURNS void
+LANGUAGE plpgsql VOLATILE
+AS $$
+DECLARE
+    the_day      bigint := floor(the_time / 86400000000.0)::bigint;
+    is_priced    bigint := CASE WHEN the_cost IS NULL THEN 0 ELSE 1 END;
+    the_names    bytea := threadline.names(the_model, the_agent);
+BEGIN
+    INSERT INTO threadline.spent AS t
+        (tree, session, day, priced, names, model, agent, realm, requests,
+         input, output, cache_read, cache_write, reasoning, cost)
+    VALUES (the_tree, the_session, the_day, is_priced, the_names, the_model, the_agent, the_realm, sign,
+            sign * counts[1], sign * counts[2], sign * counts[3], sign * counts[4], sign * counts[5],
+            sign * coalesce(the_cost, 0))
+    ON CONFLICT (tree, session, day, priced, names) DO UPDATE
+    SET    requests = t.requests + excluded.requests, input = t.input + excluded.input,
+           output = t.output + excluded.output, cache_read = t.cache_read + excluded.cache_read,
+           cache_write = t.cache_write + excluded.cache_write, reasoning = t.reasoning + excluded.reasoning,
+           cost = t.cost + excluded.cost;
+    IF sign < 0 THEN
+        DELETE FROM threadline.spent t
+        WHERE  t.tree = the_tree AND t.session = the_session AND t.day = the_day AND t.priced = is_priced
+        AND    t.names = the_names AND t.requests = 0;
+    END IF;
+END
+$$;
+
+CREATE OR REPLACE FUNCTION threadline.names(model bytea, agent bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT substr(sha256(int8send(length(model)) || model || agent), 1, 16) $$;
+
 -- A seal is the first 8 bytes of the SHA-256 of columns one after the other: a number as 8 bytes with the highest first,
 -- bytes as they are, or after their length where that is not fixed.
 
@@ -381,3 +505,12 @@ BEGIN
     RETURN CASE WHEN token IS NULL THEN NOT lives ELSE lives AND said[1]::bigint = token END;
 END
 $$;
+
+CREATE OR REPLACE FUNCTION threadline.request_seal(
+    tree bytea, realm bytea, id bytea, at bigint, model bytea, agent bytea, counts bigint[], cost bigint, given bigint
+) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT substr(sha256(tree || realm || int8send(coalesce(length(id), -1)) || coalesce(id, ''::bytea) || int8send(at)
+                           || int8send(length(model)) || model || int8send(length(agent)) || agent
+                           || int8send(counts[1]) || int8send(counts[2]) || int8send(counts[3]) || int8send(counts[4])
+                           || int8send(counts[5]) || int8send(CASE WHEN cost IS NULL THEN 0 ELSE 1 END)
+                           || int8send(coalesce(cost, 0)) || int8send(given)), 1, 8) $$;

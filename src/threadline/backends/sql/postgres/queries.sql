@@ -9,6 +9,15 @@ SELECT threadline.write(%s, %s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint
                         %s::bytea[], %s::bytea[], %s::bigint[], %s::boolean[], %s::bytea[],
                         %s::bigint[], %s::bigint[], %s::bytea[])
 
+-- write_more: the same with large strings out of line, and what requests took
+SELECT threadline.write(%s, %s, %s, %s, %s, %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[],
+                        %s::text[], %s::bigint[], %s::bigint[], %s::bigint[], %s::bytea[],
+                        %s::bytea[], %s::bytea[], %s::bigint[], %s::boolean[], %s::bytea[],
+                        %s::bigint[], %s::bigint[], %s::bytea[],
+                        %s::bytea[], %s::bigint[], %s::bytea[], %s::bigint[], %s::bytea[],
+                        %s::bigint[], %s::bytea[], %s::bigint[], %s::bytea[], %s::bytea[], %s::bigint[], %s::bigint[],
+                        %s::bigint[])
+
 -- durably: a transaction keeps what the caller was promised, whatever this connection was told before; nobody waits for
 -- it for ever, and if its client hangs, it ends
 SELECT set_config('synchronous_commit',
@@ -122,7 +131,7 @@ WHERE  tree = %s AND session = %s
 UPDATE threadline.head SET queued = queued - %s WHERE tree = %s AND session = %s
 
 -- delete_inbox: messages that nobody will take
-DELETE FROM threadline.inbox WHERE tree = %s AND session = %s
+DELETE FROM threadline.inbox WHERE tree = %s AND session = ANY(%s::bigint[])
 
 -- claim: the advisory lock of a writer of drafts
 SELECT pg_advisory_xact_lock(%s)
@@ -139,7 +148,7 @@ VALUES (%s, %s, %s, %s, %s, %s, %s, %s)
 SELECT tree, session, draft, at, role, key, writer FROM threadline.draft WHERE tree = %s AND draft = %s FOR UPDATE
 
 -- lock_drafts: those of a session, likewise
-SELECT draft FROM threadline.draft WHERE tree = %s AND session = %s ORDER BY draft FOR UPDATE
+SELECT draft FROM threadline.draft WHERE tree = %s AND session = ANY(%s::bigint[]) ORDER BY draft FOR UPDATE
 
 -- drafts: those of a session with their pieces, in one look
 SELECT d.tree, d.session, d.draft, d.at, d.role, d.key, d.writer, d.seal, c.number, c.text, c.seal
@@ -169,11 +178,11 @@ DELETE FROM threadline.chunk WHERE tree = %s AND draft = %s
 
 -- delete_draft_chunks: the text of drafts that nobody will keep
 DELETE FROM threadline.chunk c
-WHERE  c.tree = %s
-AND    c.draft IN (SELECT d.draft FROM threadline.draft d WHERE d.tree = %s AND d.session = %s)
+USING  threadline.draft d
+WHERE  d.tree = %s AND d.session = ANY(%s::bigint[]) AND c.tree = d.tree AND c.draft = d.draft
 
 -- delete_drafts: and the drafts
-DELETE FROM threadline.draft WHERE tree = %s AND session = %s
+DELETE FROM threadline.draft WHERE tree = %s AND session = ANY(%s::bigint[])
 
 -- heads: where many sessions stand
 SELECT session, head FROM threadline.head WHERE tree = ANY(%s::bytea[]) AND session = ANY(%s::bigint[])
@@ -182,7 +191,8 @@ SELECT session, head FROM threadline.head WHERE tree = ANY(%s::bytea[]) AND sess
 SELECT threadline.clock()
 
 -- changed: the sessions of a namespace whose time has moved on, and those that were written long after it
-SELECT tree, session, updated_at FROM threadline.head WHERE realm = %(realm)s AND updated_at > %(at)s
+SELECT tree, session, updated_at FROM threadline.head
+WHERE  realm = %(realm)s AND child IN (0, 1) AND updated_at > %(at)s
 UNION
 SELECT tree, session, updated_at FROM threadline.head WHERE realm = %(realm)s AND late > %(at)s
 
@@ -213,14 +223,14 @@ INSERT INTO threadline.log (tree, log, salt) VALUES (%s, %s, %s)
 SELECT salt FROM threadline.log WHERE tree = %s AND log = %s
 
 -- insert_session: what is said of a new session
-INSERT INTO threadline.session (tree, session, realm, namespace, id, key, created_at, cwd, agent, origin, nth, about,
-                                seal, preview, preview_seq, preview_role)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
+INSERT INTO threadline.session (tree, session, realm, namespace, id, key, created_at, cwd, agent, origin, nth, parent,
+                                call_id, about, seal, preview, preview_seq, preview_role)
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s)
 
 -- insert_head: its hot half
-INSERT INTO threadline.head (tree, session, realm, log, status, opened, updated_at,
+INSERT INTO threadline.head (tree, session, realm, child, log, status, opened, updated_at,
                              head, chain, view, shown, total, open, asked, pending, messages, tokens, seal, late)
-VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, threadline.late(%s))
+VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, %s, threadline.late(%s))
 
 -- insert_share: a stretch of a log that a session reads
 INSERT INTO threadline.share (tree, session, first, last, log, seal) VALUES (%s, %s, %s, %s, %s, %s)
@@ -239,13 +249,13 @@ SELECT session FROM threadline.session WHERE tree = %s AND origin = %s ORDER BY 
 SELECT coalesce(max(nth), 0) + 1 FROM threadline.session WHERE tree = %s AND origin = %s
 
 -- about: what is said of a session
-SELECT realm, namespace, id, key, created_at, origin, nth, about, preview, preview_seq, preview_role
+SELECT realm, namespace, id, key, created_at, origin, nth, parent, call_id, about, preview, preview_seq, preview_role
 FROM   threadline.session
 WHERE  tree = %s AND session = %s
 
 -- set_about: what is said of a session, anew
 UPDATE threadline.session
-SET    cwd = %s, agent = %s, about = %s, seal = %s, preview = %s, preview_seq = %s, preview_role = %s
+SET    cwd = %s, agent = %s, nth = %s, parent = %s, call_id = %s, about = %s, seal = %s, preview = %s, preview_seq = %s, preview_role = %s
 WHERE  tree = %s AND session = %s
 
 -- insert_tag: found by listings
@@ -266,6 +276,7 @@ WHERE  s.tree = %s AND s.session = %s
 
 -- record: a session as it is now
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       {sums},
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
        h.queued, h.lease, threadline.clock()
 FROM   threadline.session s
@@ -274,10 +285,11 @@ WHERE  s.tree = %s AND s.session = %s
 
 -- list_by_updated: a page of sessions, the latest change first; the page is cut out before the rest is joined to it
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       {sums},
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
        h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.head h
-        WHERE  h.realm = %(realm)s
+        WHERE  h.realm = %(realm)s AND h.child = %(child)s
         AND    (h.updated_at, h.session) < (%(at)s::bigint, %(number)s::bigint)
         {head} {session}
         ORDER BY h.updated_at DESC, h.session DESC
@@ -287,10 +299,11 @@ ORDER BY h.updated_at DESC, h.session DESC
 
 -- list_by_created: a page of sessions, the youngest first; likewise
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       {sums},
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
        h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.session s
-        WHERE  s.realm = %(realm)s
+        WHERE  s.realm = %(realm)s AND (s.parent IS NOT NULL) = (%(child)s = 1)
         AND    (s.created_at, s.session) < (%(at)s::bigint, %(number)s::bigint)
         {session} {head}
         ORDER BY s.created_at DESC, s.session DESC
@@ -341,6 +354,9 @@ AND    s.realm = %(realm)s AND sha256(s.cwd) = sha256(%(cwd)s) AND s.cwd = %(cwd
 -- filter_agent: those of an agent
 AND    s.realm = %(realm)s AND sha256(s.agent) = sha256(%(agent)s) AND s.agent = %(agent)s
 
+-- filter_parent: the children of one session
+AND    s.tree = %(tree)s AND s.parent = %(parent)s
+
 -- filter_prefix: those whose key begins so
 AND    s.realm = %(realm)s AND s.key >= %(prefix)s AND s.key < %(prefix_end)s
 
@@ -349,11 +365,246 @@ AND    EXISTS (SELECT 1 FROM threadline.tag t
                WHERE t.tree = s.tree AND t.session = s.session
                AND   t.realm = %(realm)s AND sha256(t.tag) = sha256(%(tag)s) AND t.tag = %(tag)s)
 
+-- insert_blob: a large string, once per tree
+INSERT INTO threadline.blob (tree, name, size, content) VALUES (%s, %s, %s, %s) ON CONFLICT DO NOTHING
+
+-- insert_blob_use: an entry that a blob is a part of
+INSERT INTO threadline.blob_use (tree, log, seq, name) VALUES (%s, %s, %s, %s)
+
+-- blob: a large string
+SELECT content FROM threadline.blob WHERE tree = %s AND name = %s
+
+-- next_child: which child the next one will be; asked while the head of its parent is locked
+SELECT coalesce(max(nth), 0) + 1 FROM threadline.session WHERE tree = %s AND parent = %s
+
+-- child_by_call: the session that a tool call spawned
+SELECT session FROM threadline.session WHERE tree = %s AND parent = %s AND call_id = %s
+
+-- parent: the session that spawned one
+SELECT p.session
+FROM   threadline.session c
+JOIN   threadline.session p ON p.tree = c.tree AND p.session = c.parent
+WHERE  c.tree = %s AND c.session = %s
+
+-- children: the sessions that one spawned, oldest first
+SELECT session FROM threadline.session WHERE tree = %s AND parent = %s ORDER BY nth
+
+-- below: a session and all below it, parents before their children, oldest first
+WITH RECURSIVE below (session, depth, nth) AS (
+    SELECT r.session, 0, 0::bigint FROM threadline.session r WHERE r.tree = %(tree)s AND r.session = %(session)s
+    UNION ALL
+    SELECT c.session, b.depth + 1, c.nth
+    FROM   below b
+    JOIN   threadline.session c ON c.parent = b.session
+    WHERE  c.tree = %(tree)s
+)
+SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       {sums},
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
+       h.queued, h.lease, threadline.clock()
+FROM   below b
+JOIN   threadline.session s ON s.tree = %(tree)s AND s.session = b.session
+JOIN   threadline.head h ON h.tree = %(tree)s AND h.session = b.session
+ORDER BY b.depth, b.nth, b.session
+
+-- family: the same, as a deletion sees them
+WITH RECURSIVE below (session, depth, nth) AS (
+    SELECT r.session, 0, 0::bigint FROM threadline.session r WHERE r.tree = %(tree)s AND r.session = %(session)s
+    UNION ALL
+    SELECT c.session, b.depth + 1, c.nth
+    FROM   below b
+    JOIN   threadline.session c ON c.parent = b.session
+    WHERE  c.tree = %(tree)s
+)
+SELECT s.session, s.realm, s.namespace, s.id, s.key, s.created_at, s.origin, s.nth, s.parent, s.call_id,
+       s.about, s.preview, s.preview_seq, s.preview_role
+FROM   below b
+JOIN   threadline.session s ON s.tree = %(tree)s AND s.session = b.session
+ORDER BY b.depth, b.nth, b.session
+
+-- youngest_below: when anything below a session changed last
+WITH RECURSIVE below (session) AS (
+    SELECT c.session FROM threadline.session c WHERE c.tree = %(tree)s AND c.parent = %(session)s
+    UNION ALL
+    SELECT c.session FROM below b JOIN threadline.session c ON c.parent = b.session WHERE c.tree = %(tree)s
+)
+SELECT coalesce(max(h.updated_at), 0)
+FROM   below b
+JOIN   threadline.head h ON h.tree = %(tree)s AND h.session = b.session
+
+-- idle: roots that nobody has changed for a while, and whether they have children
+SELECT h.tree, h.session, s.id, EXISTS (SELECT 1 FROM threadline.session c WHERE c.tree = h.tree AND c.parent = h.session)
+FROM   threadline.head h
+JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
+WHERE  h.realm = %s AND h.child = 0 AND h.updated_at < %s AND h.status = 0
+ORDER BY h.updated_at, h.session
+
+-- lock_tree: nobody writes to any session of a tree until the transaction ends; in one order, so that nobody is in
+-- anybody's way
+SELECT session, head FROM threadline.head WHERE tree = %s ORDER BY session FOR UPDATE
+
+-- set_child: whether listings of roots leave it out
+UPDATE threadline.head SET child = %s WHERE tree = %s AND session = %s
+
+-- logs_of: the logs that some sessions read
+SELECT DISTINCT log FROM threadline.share WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- delete_tags: what listings found them by
+DELETE FROM threadline.tag WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- delete_heads: their hot halves
+DELETE FROM threadline.head WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- delete_shares: their lineages
+DELETE FROM threadline.share WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- cut_entries: those of some logs that nobody reads any more
+DELETE FROM threadline.entry x
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])
+AND    x.seq > coalesce((SELECT max(s.last) FROM threadline.share s WHERE s.tree = %(tree)s AND s.log = x.log), 0)
+
+-- cut_keys: those of calls that nobody knows any more
+DELETE FROM threadline.key x
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])
+AND    x.seq > coalesce((SELECT max(s.last) FROM threadline.share s WHERE s.tree = %(tree)s AND s.log = x.log), 0)
+
+-- cut_blob_uses: those of entries that are gone
+DELETE FROM threadline.blob_use x
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])
+AND    x.seq > coalesce((SELECT max(s.last) FROM threadline.share s WHERE s.tree = %(tree)s AND s.log = x.log), 0)
+
+-- delete_unused_blobs: large parts of a tree that no entry uses any more
+DELETE FROM threadline.blob x
+WHERE  x.tree = %(tree)s
+AND    NOT EXISTS (SELECT 1 FROM threadline.blob_use u WHERE u.tree = %(tree)s AND u.name = x.name)
+
+-- close_logs: those that nobody reads any more; nobody will ever write there again
+UPDATE threadline.log x
+SET    salt = ''
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])
+AND    NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = %(tree)s AND s.log = x.log)
+
+-- delete_sessions: what was said of them; the last of all, because whoever sees a session sees the rest
+DELETE FROM threadline.session WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- free_name: an id or a key, when its session is deleted
+DELETE FROM threadline.name WHERE name = %s AND tree = %s AND session = %s
+
+-- find_request: a request that was recorded before, by whomever of the tree; nobody else lets it grow meanwhile
+SELECT request, session, tree, realm, id, at, model, agent,
+       input, output, cache_read, cache_write, reasoning, cost, given, seal
+FROM   threadline.request
+WHERE  tree = %s AND id = %s
+FOR UPDATE
+
+-- charge: count a new request
+SELECT threadline.charge(%s, %s, %s, %s, %s, %s, %s, %s::bigint[], %s, %s)
+
+-- grow_request: a larger snapshot of it
+UPDATE threadline.request
+SET    model = %s, input = %s, output = %s, cache_read = %s, cache_write = %s, reasoning = %s, cost = %s, given = %s,
+       seal = %s
+WHERE  tree = %s AND request = %s
+
+-- add_spent: more, or less, of a sum
+SELECT threadline.add_spent(%s, %s, %s, %s, %s, %s, %s::bigint[], %s, %s)
+
+-- inherit_requests: a parent is charged for what its deleted children took
+UPDATE threadline.request SET session = %s WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- inherit_spent: and its sums grow by theirs
+INSERT INTO threadline.spent AS t (tree, session, day, priced, names, model, agent, realm,
+                                   requests, input, output, cache_read, cache_write, reasoning, cost)
+SELECT c.tree, %s::bigint, c.day, c.priced, c.names, c.model, c.agent, c.realm, sum(c.requests), sum(c.input), sum(c.output),
+       sum(c.cache_read), sum(c.cache_write), sum(c.reasoning), sum(c.cost)
+FROM   threadline.spent c
+WHERE  c.tree = %s AND c.session = ANY (%s::bigint[])
+GROUP BY c.tree, c.day, c.priced, c.names, c.model, c.agent, c.realm
+ON CONFLICT (tree, session, day, priced, names) DO UPDATE
+SET    requests = t.requests + excluded.requests, input = t.input + excluded.input,
+       output = t.output + excluded.output, cache_read = t.cache_read + excluded.cache_read,
+       cache_write = t.cache_write + excluded.cache_write, reasoning = t.reasoning + excluded.reasoning,
+       cost = t.cost + excluded.cost
+
+-- delete_requests: of sessions without a parent
+DELETE FROM threadline.request WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- delete_spent: the sums of sessions
+DELETE FROM threadline.spent WHERE tree = %s AND session = ANY (%s::bigint[])
+
+-- requests: a page of a session's requests, oldest first
+SELECT request, tree, realm, id, at, model, agent,
+       input, output, cache_read, cache_write, reasoning, cost, given, seal
+FROM   threadline.request
+WHERE  tree = %s AND session = %s AND (at, request) > (%s, %s)
+ORDER BY at, request
+LIMIT  %s
+
+-- sums: of a session in a listing, what it took, by model. Money is added up in two halves, which cannot overflow
+ARRAY(SELECT ROW(x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint,
+                 sum(x.cache_read)::bigint, sum(x.cache_write)::bigint, sum(x.reasoning)::bigint,
+                 sum(x.cost / 1000000000)::bigint, sum(x.cost %% 1000000000)::bigint)
+      FROM threadline.spent x WHERE x.tree = s.tree AND x.session = s.session GROUP BY x.model, x.priced)
+
+-- spent: what a session took, by model
+SELECT x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint, sum(x.cache_read)::bigint,
+       sum(x.cache_write)::bigint, sum(x.reasoning)::bigint, sum(x.cost / 1000000000)::bigint,
+       sum(x.cost %% 1000000000)::bigint
+FROM   threadline.spent x
+WHERE  x.tree = %(tree)s AND x.session = %(session)s
+GROUP BY x.model, x.priced
+
+-- spent_below: the same of a session and all below it
+WITH RECURSIVE below (session) AS (
+    SELECT %(session)s::bigint
+    UNION ALL
+    SELECT c.session FROM below b JOIN threadline.session c ON c.parent = b.session WHERE c.tree = %(tree)s
+)
+SELECT x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint, sum(x.cache_read)::bigint,
+       sum(x.cache_write)::bigint, sum(x.reasoning)::bigint, sum(x.cost / 1000000000)::bigint,
+       sum(x.cost %% 1000000000)::bigint
+FROM   below b
+JOIN   threadline.spent x ON x.tree = %(tree)s AND x.session = b.session
+GROUP BY x.model, x.priced
+
+-- spent_on_days: what a namespace took on whole days, grouped as asked for
+SELECT CASE WHEN %(by_session)s THEN s.id END, CASE WHEN %(by_day)s THEN t.day END,
+       CASE WHEN %(by_agent)s THEN t.agent END, t.model, t.priced, sum(t.requests)::bigint, sum(t.input)::bigint,
+       sum(t.output)::bigint, sum(t.cache_read)::bigint, sum(t.cache_write)::bigint, sum(t.reasoning)::bigint,
+       sum(t.cost / 1000000000)::bigint, sum(t.cost %% 1000000000)::bigint
+FROM   threadline.spent t
+JOIN   threadline.session s ON s.tree = t.tree AND s.session = t.session
+WHERE  t.realm = %(realm)s AND t.day >= %(first)s AND t.day < %(last)s
+{filters}
+GROUP BY 1, 2, 3, 4, 5
+
+-- spent_within_a_day: what it took in a part of one day, from the requests themselves
+SELECT CASE WHEN %(by_session)s THEN s.id END, CASE WHEN %(by_day)s THEN %(day)s::bigint END,
+       CASE WHEN %(by_agent)s THEN t.agent END, t.model, CASE WHEN t.cost IS NULL THEN 0 ELSE 1 END, count(*),
+       sum(t.input)::bigint, sum(t.output)::bigint, sum(t.cache_read)::bigint, sum(t.cache_write)::bigint,
+       sum(t.reasoning)::bigint, sum(coalesce(t.cost, 0) / 1000000000)::bigint,
+       sum(coalesce(t.cost, 0) %% 1000000000)::bigint
+FROM   threadline.request t
+JOIN   threadline.session s ON s.tree = t.tree AND s.session = t.session
+WHERE  t.realm = %(realm)s AND t.at >= %(since)s AND t.at < %(until)s
+{filters}
+GROUP BY 1, 2, 3, 4, 5
+
+-- spent_agent: of what was spent, that of an agent
+AND    t.agent = %(agent)s
+
+-- spent_cwd: that of sessions in a folder
+AND    s.cwd = %(cwd)s
+
+-- spent_tag: that of sessions with a tag
+AND    EXISTS (SELECT 1 FROM threadline.tag g
+               WHERE g.tree = s.tree AND g.session = s.session AND g.realm = %(realm)s AND g.tag = %(tag)s)
+
 -- trees: every tree, for a copy of the store
 SELECT DISTINCT tree FROM threadline.session WHERE tree > %s ORDER BY tree LIMIT 1000
 
 -- originals: the sessions of a tree, for a copy of the store
-SELECT s.session, s.namespace, s.created_at, h.updated_at, h.status, s.origin, s.nth,
+SELECT s.session, s.namespace, s.created_at, h.updated_at, h.status, s.origin, s.nth, s.parent,
        s.about, s.preview, s.preview_seq, s.preview_role
 FROM   threadline.session s
 JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
@@ -387,8 +638,9 @@ SELECT max(version) FROM threadline.version
 SELECT p.proname::text, p.prosrc FROM pg_proc p WHERE p.pronamespace = 'threadline'::regnamespace ORDER BY 1
 
 -- counts: for stats
-SELECT s.n, l.n, e.n
+SELECT s.n, l.n, e.n, b.n
 FROM   (SELECT count(*) AS n FROM threadline.session) s,
+       (SELECT count(*) AS n FROM threadline.blob) b,
        (SELECT count(*) AS n FROM threadline.log WHERE salt <> ''::bytea) l,
        (SELECT count(*) AS n FROM threadline.entry) e
 
@@ -407,7 +659,7 @@ ORDER BY 1, 2
 LIMIT  1000
 
 -- verify_session: all that is said of a session
-SELECT tree, session, realm, namespace, id, key, created_at, cwd, agent, origin, nth, about, seal,
+SELECT tree, session, realm, namespace, id, key, created_at, cwd, agent, origin, nth, parent, call_id, about, seal,
        preview, preview_seq, preview_role
 FROM   threadline.session
 WHERE  tree = %s AND session = %s
@@ -465,7 +717,7 @@ FROM   (SELECT count(*) AS n FROM threadline.inbox x
         WHERE  NOT EXISTS (SELECT 1 FROM threadline.draft y WHERE y.tree = x.tree AND y.draft = x.draft)) c
 
 -- verify_strays: rows that belong to nothing
-SELECT e.n, l.n, h.n, t.n
+SELECT e.n, l.n, h.n, t.n, p.n, k.n
 FROM   (SELECT count(*) AS n FROM threadline.entry x
         WHERE  NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = x.tree AND s.log = x.log)) e,
        (SELECT count(*) AS n FROM threadline.log x
@@ -474,4 +726,78 @@ FROM   (SELECT count(*) AS n FROM threadline.entry x
        (SELECT count(*) AS n FROM threadline.share x
         WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) h,
        (SELECT count(*) AS n FROM threadline.tag x
-        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) t
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) t,
+       (SELECT count(*) AS n FROM threadline.spent x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.session s WHERE s.tree = x.tree AND s.session = x.session)) p,
+       (SELECT count(*) AS n FROM threadline.key x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.log s WHERE s.tree = x.tree AND s.log = x.log AND s.salt <> ''::bytea)) k
+
+-- verify_ownerless: logs that outlived their session, and a session that reads as far into each as anybody does
+SELECT DISTINCT ON (s.tree, s.log) s.tree, s.log, s.session, s.first, s.last
+FROM   threadline.share s
+WHERE  NOT EXISTS (SELECT 1 FROM threadline.head h WHERE h.tree = s.tree AND h.log = s.log)
+ORDER BY s.tree, s.log, s.last DESC
+
+-- verify_children: every child beside its parent, in one look, so that no deletion comes in between
+SELECT c.id, c.about, c.call_id, p.id, p.about, p.realm = c.realm, h.child
+FROM   threadline.session c
+LEFT JOIN threadline.session p ON p.tree = c.tree AND p.session = c.parent
+LEFT JOIN threadline.head h    ON h.tree = c.tree AND h.session = c.session
+WHERE  c.parent IS NOT NULL
+
+-- verify_roots: sessions without a parent that listings take for children
+SELECT s.id
+FROM   threadline.session s
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+WHERE  s.parent IS NULL AND h.child <> 0
+
+-- verify_requests: a page of requests, and the sessions that are charged
+SELECT r.request, r.tree, r.realm, r.id, r.at, r.model, r.agent, r.input, r.output, r.cache_read, r.cache_write, r.reasoning,
+       r.cost, r.given, r.seal, s.id, s.realm = r.realm
+FROM   threadline.request r
+LEFT JOIN threadline.session s ON s.tree = r.tree AND s.session = r.session
+WHERE  (r.tree, r.request) > (%s, %s)
+ORDER BY r.tree, r.request
+LIMIT  1000
+
+-- verify_spent: sessions whose sums are not those of their requests, in one look
+WITH sums AS (
+    SELECT tree, session, floor(at / 86400000000.0)::bigint AS day, CASE WHEN cost IS NULL THEN 0 ELSE 1 END::smallint AS priced,
+           threadline.names(model, agent) AS names, model, agent, realm, count(*) AS requests, sum(input) AS input,
+           sum(output) AS output, sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
+           sum(reasoning) AS reasoning, sum(coalesce(cost, 0)) AS cost
+    FROM   threadline.request
+    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
+)
+SELECT DISTINCT s.id
+FROM   threadline.spent t
+FULL JOIN sums x ON x.tree = t.tree AND x.session = t.session AND x.day = t.day AND x.priced = t.priced
+                AND x.names = t.names AND x.model = t.model AND x.agent = t.agent AND x.realm = t.realm
+LEFT JOIN threadline.session s ON s.tree = coalesce(t.tree, x.tree) AND s.session = coalesce(t.session, x.session)
+WHERE  t.tree IS NULL OR x.tree IS NULL
+OR     (t.requests, t.input, t.output, t.cache_read, t.cache_write, t.reasoning, t.cost)
+       <> (x.requests, x.input, x.output, x.cache_read, x.cache_write, x.reasoning, x.cost)
+
+-- verify_blobs: a page of large strings
+SELECT tree, name, size, content FROM threadline.blob WHERE (tree, name) > (%s, %s) ORDER BY tree, name LIMIT 100
+
+-- verify_blob_uses: where uses, blobs and entries do not match
+SELECT w.what, (SELECT s.id FROM threadline.share h
+                JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
+                WHERE  h.tree = w.tree AND h.log = w.log ORDER BY h.session LIMIT 1), w.seq
+FROM   (SELECT 'a large part that no entry uses' AS what, b.tree, NULL::bigint AS log, NULL::bigint AS seq
+        FROM   threadline.blob b
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.blob_use u WHERE u.tree = b.tree AND u.name = b.name)
+        UNION ALL
+        SELECT 'a large part of it is missing', u.tree, u.log, u.seq
+        FROM   threadline.blob_use u
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.blob b WHERE b.tree = u.tree AND b.name = u.name)
+        UNION ALL
+        SELECT 'a large part belongs to an entry that does not exist', u.tree, u.log, u.seq
+        FROM   threadline.blob_use u
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.entry e WHERE e.tree = u.tree AND e.log = u.log AND e.seq = u.seq)
+        UNION ALL
+        SELECT 'nothing records its large parts', e.tree, e.log, e.seq
+        FROM   threadline.entry e
+        WHERE  substr(e.body, 1, 1) = '\x01'
+        AND    NOT EXISTS (SELECT 1 FROM threadline.blob_use u WHERE u.tree = e.tree AND u.log = e.log AND u.seq = e.seq)) w

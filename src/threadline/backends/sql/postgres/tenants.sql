@@ -22,7 +22,8 @@ BEGIN
     EXECUTE format('GRANT SELECT ON threadline.version TO %I', the_role);
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON threadline.name, threadline.log, threadline.session,
                     threadline.tag, threadline.head, threadline.share, threadline.entry, threadline.key,
-                    threadline.inbox, threadline.draft, threadline.chunk TO %I', the_role);
+                    threadline.inbox, threadline.draft, threadline.chunk, threadline.blob, threadline.blob_use,
+                    threadline.request, threadline.spent TO %I', the_role);
 END
 $$;
 
@@ -35,13 +36,13 @@ DO $$
 DECLARE
     policed text;
 BEGIN
-    FOREACH policed IN ARRAY ARRAY['name', 'session', 'head', 'tag'] LOOP
+    FOREACH policed IN ARRAY ARRAY['name', 'session', 'head', 'tag', 'request', 'spent'] LOOP
         EXECUTE format('ALTER TABLE threadline.%I ENABLE ROW LEVEL SECURITY', policed);
         EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (threadline.admitted(realm))', policed);
     END LOOP;
     -- What hangs on a tree is seen by whoever sees a session of it.
-    FOREACH policed IN ARRAY ARRAY['share', 'entry', 'key', 'log', 'inbox', 'draft', 'chunk'] LOOP
+    FOREACH policed IN ARRAY ARRAY['share', 'entry', 'key', 'log', 'inbox', 'draft', 'chunk', 'blob', 'blob_use'] LOOP
         EXECUTE format('ALTER TABLE threadline.%I ENABLE ROW LEVEL SECURITY', policed);
         EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (EXISTS

@@ -486,7 +486,7 @@ WHERE  h.namespace = :namespace AND h.updated_at > :at
 SELECT h.head FROM json_each(?) f LEFT JOIN head h ON h.session = f.value ORDER BY f.key
 
 -- originals: every session in the order they were made, for a copy of the store
-SELECT s.session, s.tree, s.id, s.key, s.namespace, s.created_at, h.updated_at, h.status, s.about, s.origin
+SELECT s.session, s.tree, s.id, s.key, s.namespace, s.created_at, h.updated_at, h.status, s.about, s.origin, s.parent
 FROM   session s
 JOIN   head h ON h.session = s.session
 WHERE  s.session > ?

@@ -50,7 +50,9 @@ CREATE TABLE threadline.session (
     cwd         bytea,
     agent       bytea,
     origin      bigint,                         -- the session that it was forked from
-    nth         bigint  NOT NULL,               -- it is its origin's nth fork; 0 for a root
+    nth         bigint  NOT NULL,               -- it is its origin's nth fork, or its parent's nth child; 0 for a root
+    parent      bigint,                         -- the session that spawned it
+    call_id     bytea,                          -- and the tool call that it answers there
     about       bytea   NOT NULL,               -- title, tags, meta and so on, as JSON
     seal        bytea   NOT NULL,               -- of all columns above
     preview     bytea,                          -- the opening words, and the entry and role that said them
@@ -60,10 +62,12 @@ CREATE TABLE threadline.session (
 );
 
 CREATE INDEX session_by_key     ON threadline.session (realm, key) WHERE key IS NOT NULL;
-CREATE INDEX session_by_created ON threadline.session (realm, created_at, session);
+CREATE INDEX session_by_created ON threadline.session (realm, (parent IS NOT NULL), created_at, session);
 CREATE INDEX session_by_cwd     ON threadline.session (realm, sha256(cwd))   WHERE cwd IS NOT NULL;
 CREATE INDEX session_by_agent   ON threadline.session (realm, sha256(agent)) WHERE agent IS NOT NULL;
 CREATE INDEX session_by_origin  ON threadline.session (tree, origin, nth)    WHERE origin IS NOT NULL;
+CREATE INDEX session_by_parent  ON threadline.session (tree, parent, nth)    WHERE parent IS NOT NULL;
+CREATE UNIQUE INDEX session_by_call ON threadline.session (tree, parent, call_id) WHERE call_id IS NOT NULL;
 
 CREATE TABLE threadline.tag (
     tree        bytea   NOT NULL,
@@ -81,6 +85,7 @@ CREATE TABLE threadline.head (
     tree        bytea   NOT NULL,
     session     bigint  NOT NULL,
     realm       bytea   NOT NULL,
+    child       smallint NOT NULL,              -- 1 while it has a parent: listings of roots never pass by it
     log         bigint  NOT NULL,               -- its own log, where appends go
     status      bigint  NOT NULL,               -- 0 active, 1 archived, 2 trashed
     opened      bigint  NOT NULL,               -- 0 until there are opening words, 1 by the assistant, 2 by the user
@@ -95,14 +100,14 @@ CREATE TABLE threadline.head (
     pending     bigint  NOT NULL,
     messages    bigint  NOT NULL,
     tokens      bigint  NOT NULL,
-    seal        bytea   NOT NULL,               -- of the columns from `tree` to `updated_at`; the fold follows from the log
+    seal        bytea   NOT NULL,               -- of the columns up to `updated_at` but `child`; the rest is the fold
     queued      bigint  NOT NULL DEFAULT 0,     -- messages in its inbox
     lease       bytea,                          -- its seal, then token|until|holder; NULL if there never was one
     late        bigint,                         -- when it was last written, where that is long after its `updated_at`
     PRIMARY KEY (tree, session)
 ) WITH (fillfactor = 50, autovacuum_vacuum_scale_factor = 0.02);
 
-CREATE INDEX head_by_updated ON threadline.head (realm, updated_at, session);
+CREATE INDEX head_by_updated ON threadline.head (realm, child, updated_at, session);
 CREATE INDEX head_by_late    ON threadline.head (realm, late) WHERE late IS NOT NULL;
 
 -- Entries `first` to `last` of the session lie in `log`. Its own log comes last and has no end.
@@ -199,14 +204,88 @@ CREATE TABLE threadline.chunk (
     PRIMARY KEY (tree, draft, number)
 );
 
+-- Large strings of bodies, out of line: compressed, and named by their digest, so that a tree keeps each one once. A body
+-- that was cut begins with the byte 1 and says where they belong. Whoever adds or uses one holds a head row of the tree;
+-- whoever removes some holds all of them.
+CREATE TABLE threadline.blob (
+    tree        bytea   NOT NULL,
+    name        bytea   NOT NULL,               -- SHA-256 of the content
+    size        bigint  NOT NULL,               -- of the content, in bytes
+    content     bytea   NOT NULL,               -- compressed with zstd
+    PRIMARY KEY (tree, name)
+) PARTITION BY HASH (tree);
+
+ALTER TABLE threadline.blob ALTER content SET STORAGE EXTERNAL;   -- compressed already
+
+-- Which entries a blob is a part of: when none is left, it goes.
+CREATE TABLE threadline.blob_use (
+    tree        bytea   NOT NULL,
+    log         bigint  NOT NULL,
+    seq         bigint  NOT NULL,
+    name        bytea   NOT NULL,
+    PRIMARY KEY (tree, log, seq, name)
+) PARTITION BY HASH (tree);
+
+CREATE INDEX blob_use_by_name ON threadline.blob_use (tree, name);
+
+-- One request to a model. An id counts once in a tree: what a fork, a sub-agent or its parent reports again only lets
+-- the row grow. `session` is who is charged, not sealed: a deleted child's rows go over to its parent in one statement.
+CREATE TABLE threadline.request (
+    tree        bytea   NOT NULL,
+    request     bigint  NOT NULL,               -- by the clock, so that later ones have larger numbers
+    realm       bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    id          bytea,
+    at          bigint  NOT NULL,
+    model       bytea   NOT NULL,               -- empty where nobody said
+    agent       bytea   NOT NULL,               -- of the session when it was recorded; likewise
+    input       bigint  NOT NULL,
+    output      bigint  NOT NULL,
+    cache_read  bigint  NOT NULL,
+    cache_write bigint  NOT NULL,
+    reasoning   bigint  NOT NULL,
+    cost        bigint,                         -- in billionths; NULL while unknown
+    given       smallint NOT NULL,              -- 1 if the caller said the cost, 0 if it comes from prices
+    seal        bytea   NOT NULL,               -- of all columns but `request` and `session`
+    PRIMARY KEY (tree, request)
+) PARTITION BY HASH (tree);
+
+CREATE UNIQUE INDEX request_by_id      ON threadline.request (tree, id) WHERE id IS NOT NULL;
+CREATE        INDEX request_by_session ON threadline.request (tree, session, at, request);
+CREATE        INDEX request_by_at      ON threadline.request (realm, at);
+
+-- The requests of a session, added up by UTC day, model, agent and whether they are priced.
+CREATE TABLE threadline.spent (
+    tree        bytea   NOT NULL,
+    session     bigint  NOT NULL,
+    day         bigint  NOT NULL,               -- since 1970
+    priced      smallint NOT NULL,
+    names       bytea   NOT NULL,               -- digest of model and agent, which may be too long for an index
+    model       bytea   NOT NULL,
+    agent       bytea   NOT NULL,
+    realm       bytea   NOT NULL,
+    requests    bigint  NOT NULL,
+    input       bigint  NOT NULL,
+    output      bigint  NOT NULL,
+    cache_read  bigint  NOT NULL,
+    cache_write bigint  NOT NULL,
+    reasoning   bigint  NOT NULL,
+    cost        bigint  NOT NULL,               -- of the priced ones
+    PRIMARY KEY (tree, session, day, priced, names)
+);
+
+CREATE INDEX spent_by_day ON threadline.spent (realm, day);
+
 -- Partitions keep indexes and vacuums small. Where the tables are distributed, shards take their place.
 DO $$
+DECLARE
+    large text;
 BEGIN
-    FOR n IN 0 .. 7 LOOP
-        EXECUTE format('CREATE TABLE threadline.entry_%s PARTITION OF threadline.entry
-                        FOR VALUES WITH (MODULUS 8, REMAINDER %s)', n, n);
-        EXECUTE format('CREATE TABLE threadline.key_%s PARTITION OF threadline.key
-                        FOR VALUES WITH (MODULUS 8, REMAINDER %s)', n, n);
+    FOREACH large IN ARRAY ARRAY['entry', 'key', 'blob', 'blob_use', 'request'] LOOP
+        FOR n IN 0 .. 7 LOOP
+            EXECUTE format('CREATE TABLE threadline.%s_%s PARTITION OF threadline.%s
+                            FOR VALUES WITH (MODULUS 8, REMAINDER %s)', large, n, large, n);
+        END LOOP;
     END LOOP;
 END
 $$;
