@@ -331,7 +331,9 @@ class PruneContract(Contract):
         assert session.info.status == "active"
 
     def test_pruning_moves_to_the_trash_what_is_idle(self, aging: Store, clock: Clock) -> None:
-        oldest, old = aging.new(), aging.new()
+        oldest = aging.new()
+        clock.now += A_DAY / 24
+        old = aging.new()
         clock.now += 40 * A_DAY
         fresh = aging.new()
 
