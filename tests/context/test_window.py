@@ -10,7 +10,6 @@ from typing import Any
 
 import apsw
 import pytest
-from threadline.backends.sqlite.log import SqliteLog
 
 import threadline
 from threadline import (
@@ -28,6 +27,7 @@ from threadline import (
     diff_contexts,
     formats,
 )
+from threadline.backends.log import PiecedLog
 
 FORMATS = ("threadline", "anthropic", "openai", "responses", "gemini")
 NOON = datetime(2026, 1, 2, 12, tzinfo=UTC)
@@ -730,19 +730,19 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows = 0
-        page, row = SqliteLog._page, SqliteLog.row
+        page, row = PiecedLog._page, PiecedLog.row
 
-        def counted_page(log: SqliteLog, *args: Any) -> Any:
+        def counted_page(log: PiecedLog, *args: Any) -> Any:
             found = page(log, *args)
             self.rows += len(found)
             return found
 
-        def counted_row(log: SqliteLog, seq: int) -> Any:
+        def counted_row(log: PiecedLog, seq: int) -> Any:
             self.rows += 1
             return row(log, seq)
 
-        monkeypatch.setattr(SqliteLog, "_page", counted_page)
-        monkeypatch.setattr(SqliteLog, "row", counted_row)
+        monkeypatch.setattr(PiecedLog, "_page", counted_page)
+        monkeypatch.setattr(PiecedLog, "row", counted_row)
 
     def of(self, call: Callable[[], object]) -> int:
         before = self.rows

@@ -303,7 +303,7 @@ SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
        h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.session s
-        WHERE  s.realm = %(realm)s AND (s.parent IS NOT NULL) = (%(child)s = 1)
+        WHERE  s.realm = %(realm)s AND (CASE WHEN s.parent IS NULL THEN 0 ELSE 1 END) = %(child)s
         AND    (s.created_at, s.session) < (%(at)s::bigint, %(number)s::bigint)
         {session} {head}
         ORDER BY s.created_at DESC, s.session DESC

@@ -62,7 +62,7 @@ CREATE TABLE threadline.session (
 );
 
 CREATE INDEX session_by_key     ON threadline.session (realm, key) WHERE key IS NOT NULL;
-CREATE INDEX session_by_created ON threadline.session (realm, (parent IS NOT NULL), created_at, session);
+CREATE INDEX session_by_created ON threadline.session (realm, (CASE WHEN parent IS NULL THEN 0 ELSE 1 END), created_at, session);
 CREATE INDEX session_by_cwd     ON threadline.session (realm, sha256(cwd))   WHERE cwd IS NOT NULL;
 CREATE INDEX session_by_agent   ON threadline.session (realm, sha256(agent)) WHERE agent IS NOT NULL;
 CREATE INDEX session_by_origin  ON threadline.session (tree, origin, nth)    WHERE origin IS NOT NULL;
