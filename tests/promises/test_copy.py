@@ -154,6 +154,26 @@ def test_families_requests_and_large_content_go_along(source: Store, target: Sto
     assert target.verify().problems == []
 
 
+def test_what_waits_beside_a_log_goes_along(source: Store, target: Store) -> None:
+    session = source.session("busy")
+    session.append("hello")
+    for text in ("two", "one", "two"):
+        session.enqueue(text)
+    session.enqueue("once", key="k")
+    draft = session.draft()
+    draft.write("half a sent")
+    draft.let_go()
+    source.archive(source.session("put away").append("done").session)
+    reports = [threadline.copy(source, target) for _ in range(2)]
+    there = target.session("busy")
+
+    assert [report.problems for report in reports] == [[], []]
+    assert there.queued() == session.queued()
+    assert [(d.text, d.role, d.interrupted) for d in there.drafts] == [("half a sent", "assistant", True)]
+    assert there.info == session.info
+    assert target.verify().problems == []
+
+
 def test_deleting_in_a_copy_is_deleting_in_the_original(source: Store, target: Store) -> None:
     family(source)
     threadline.copy(source, target)

@@ -12,14 +12,15 @@ from typing import TypeAlias
 
 from msgspec import Struct
 
-from threadline.backends.backend import Backend, KeyRow, Kin, Original, Piece, Portion, Problem, Ref
+from threadline.backends.backend import Backend, KeyRow, Kin, Original, Piece, Portion, Problem, Ref, Target
 from threadline.core.about import unopened
 from threadline.core.digest import link
 from threadline.core.entries import Row
 from threadline.core.fold import State, state_at
 from threadline.core.spending import Charge
+from threadline.core.streams import Chunk, NewStream
 from threadline.core.view import Log
-from threadline.errors import Conflict, Damaged
+from threadline.errors import Conflict, Damaged, NotActive
 
 PORTION = 500  # rows of one transaction
 BEFORE_ALL = (-(2**62), 0)  # a time and a number
@@ -74,7 +75,7 @@ class _Copying:
             self._copy(original)
         except Damaged as error:
             self.problems.append(Problem(original.ref.id, error.seq, error.what))
-        except Conflict as error:
+        except (Conflict, NotActive) as error:
             self.problems.append(Problem(original.ref.id, None, str(error)))
         self.sessions += 1
         self._tell(original)
@@ -89,12 +90,27 @@ class _Copying:
         _check_same(self._target.log(there), reached, log, goal, original.salt, here.id)
         if reached.head > goal.head:  # it was written to since, which is none of our business
             return
+        self._carry(here, there)  # first: what is put away in the end takes nothing any more
         for portion in self._portions(original, log, reached, goal):
             self._target.receive(there, portion)
             self.entries += len(portion.rows)
             self._logs[own] = (there.lineage[-1].log, portion.state.head)
             self._tell(original)
         self._account(here, there)
+
+    def _carry(self, here: Ref, there: Ref) -> None:
+        """What waits beside the log: the messages of the inbox, and drafts as far as they are stored."""
+        waiting = Counter(self._target.inbox(there))
+        for letter in self._source.inbox(here):
+            if waiting[letter]:
+                waiting[letter] -= 1
+            else:
+                self._target.enqueue(Target(there), letter)
+        known = {stream.number for stream in self._target.streams(there)}
+        for number, at, role, key, text, _ in self._source.streams(here):
+            if number not in known:
+                self._target.begin_stream(Target(there), NewStream(number, at, role, key))
+                self._target.let_go(Chunk(there.tree, number, 1, text))
 
     def _account(self, here: Ref, there: Ref) -> None:
         """Requests that are charged to the session here and, as they are, not there."""

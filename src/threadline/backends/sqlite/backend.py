@@ -369,12 +369,10 @@ class SqliteBackend:
 
     def inbox(self, ref: Ref) -> list[Letter]:
         with self._reading() as connection:
-            transactions.head_of(connection, ref)  # raises NotFound
             return inbox.inbox(connection, ref)
 
     def streams(self, ref: Ref) -> list[Stream]:
         with self._reading() as connection, _snapshot(connection):
-            transactions.head_of(connection, ref)
             return streams.streams(connection, self._claim, ref)
 
     def log(self, ref: Ref) -> PiecedLog:
