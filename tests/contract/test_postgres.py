@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from typing import Any, cast
 
@@ -12,6 +13,7 @@ from test_async import Loop, Waiting, loop
 
 import threadline
 from threadline import Store
+from threadline.backends import sql
 from threadline.testing.contract import DurableContract, OpenStore, StoreContract
 
 __all__ = ["loop"]
@@ -47,5 +49,7 @@ if CITUS := os.environ.get("THREADLINE_TEST_CITUS"):  # a coordinator's URL, of 
         @pytest.fixture
         def open_store(self, cluster: psycopg.Connection) -> Iterator[OpenStore]:
             yield lambda **options: threadline.open(str(CITUS), **options)
-            for table in ("entry", "key", "head", "session", "share", "log", "tag", "name", "inbox", "draft", "chunk"):
+            for table in re.findall(r"CREATE TABLE threadline\.(\w+) \(", sql.schema("postgres")):
+                if table in ("version", "tenant"):
+                    continue
                 cluster.execute(f"DELETE FROM threadline.{table}")
