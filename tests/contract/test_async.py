@@ -499,12 +499,13 @@ def test_threads_end_with_their_store(path: Path) -> None:
         async with threadline.aopen(path) as store:
             await asyncio.gather(*(store.new() for _ in range(8)))
 
+    before = set(threading.enumerate())
     asyncio.run(main())
-    for thread in threading.enumerate():
-        if thread.name.startswith("threadline"):
-            thread.join(5)
+    ours = [thread for thread in threading.enumerate() if thread not in before and thread.name.startswith("threadline")]
+    for thread in ours:
+        thread.join(30)
 
-    assert not [thread.name for thread in threading.enumerate() if thread.name.startswith("threadline")]
+    assert not [thread.name for thread in ours if thread.is_alive()]
 
 
 def test_an_ephemeral_child_is_gone_when_its_async_block_ends(path: Path) -> None:
