@@ -85,13 +85,14 @@ class Course:
         self.timeline.note({"file": name, "offset": damage.offset, "what": damage.what, **raw}, "damaged_line")
 
     def _splits_no_pair(self, places: list[int]) -> bool:
-        calls: list[str] = []
-        results: list[str] = []
-        for place in places:
-            made, answered = self._calls.get(place, ([], []))
-            calls += made
-            results += answered
-        return sorted(calls) == sorted(results)
+        pairs = [self._calls.get(place, ([], [])) for place in places]
+        return sorted(id for calls, _ in pairs for id in calls) == sorted(id for _, results in pairs for id in results)
+
+
+def splits_no_pair(messages: list[Message]) -> bool:
+    """Whether every call among them has its result among them, and every result its call."""
+    calls = sorted(call.id for message in messages for call in message.calls)
+    return calls == sorted(result.call_id for message in messages for result in message.results)
 
 
 def kept(raw: bytes) -> dict[str, Any]:
