@@ -34,6 +34,7 @@ class Format(Struct, frozen=True):
 
 # In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
 _ALL = (
+    Format("power-loop", True, False, "power-loop: a SQLite file of sessions", "power_loop"),
     Format("mycode", True, False, "mycode: a folder per session", "mycode"),
     Format("nanobot", True, False, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
 )

@@ -79,6 +79,7 @@ class Desk:
         self._sessions: dict[str, None] = {}
         self._scratch = store.session("threadline:import:scratch")  # never made: steps are checked against it
         self._problems: list[Problem] = []
+        self._new: set[str] = set()
 
     def report(self) -> ImportReport:
         return replace(self._report, sessions=list(self._sessions), problems=list(self._problems))
@@ -110,6 +111,10 @@ class Desk:
     def count(self, *, added: int = 0, unchanged: int = 0) -> None:
         """Entries that are not in a session's log, such as claims of a memory."""
         self._add(added=added, unchanged=unchanged, entries=added + unchanged)
+
+    def is_new(self, session: Session) -> bool:
+        """Whether this import made it."""
+        return session.id in self._new
 
     # -- from a source to a session --------------------------------------------------------------------
 
@@ -226,12 +231,16 @@ class Maker:
         self._at = at
 
     def __call__(self) -> Session:
+        self._desk._new.add(self.id)
+        return self._session()
+
+    def _session(self) -> Session:
         origin = self._origin
         meta = origin.meta | {"import": _mark(origin)}
         if self._fork_of is not None:
             return self._fork_of.fork(self._at, id=self.id, meta=meta)
         if origin.parent is not None and (parent := self._parent(origin.parent)) is not None:
-            return self._spawned(parent, meta)
+            return self._spawned(parent, meta, origin.call_id)
         return self._desk.store.new(
             key=self._key(origin.key),
             agent=origin.agent,
@@ -245,11 +254,14 @@ class Maker:
             at=origin.at,
         )
 
-    def _spawned(self, parent: Session, meta: dict[str, Any]) -> Session:
+    def _spawned(self, parent: Session, meta: dict[str, Any], call_id: str | None) -> Session:
+        """A child of its parent. Where another one answers the same call already, it answers none."""
         origin = self._origin
+        if call_id is not None and any(child.info.call_id == call_id for child in parent.children()):
+            call_id = None
         return parent.spawn(
             origin.agent,
-            call_id=origin.call_id,
+            call_id=call_id,
             lifecycle=origin.lifecycle or "linked",
             model=origin.model,
             system=origin.system,

@@ -19,7 +19,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
-from threadline.transcripts.course import Course, splits_no_pair
+from threadline.transcripts.course import Course, splits_no_pair, standing
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.sources import Damage, Line, Source, decode, is_folder, is_regular
 from threadline.transcripts.timeline import Timeline
@@ -219,7 +219,7 @@ def fold(session: Session, upto: int, summary: str | None, key: str, at: datetim
         return session.replace([], since=since, upto=last, key=key, at=at)
     if splits_no_pair(messages):
         return session.compact(summary, since=since, upto=last, key=key, at=at)
-    return session.replace([Message.user(summary)], since=since, upto=last, key=key, at=at)
+    return session.replace([standing(summary)], since=since, upto=last, key=key, at=at)
 
 
 # -- messages ------------------------------------------------------------------------------------------
