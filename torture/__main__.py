@@ -51,9 +51,8 @@ def _all(tortures: list[Torture], asked: argparse.Namespace) -> int:
     took_s = time.monotonic() - began_s
     print(f"\n{table(results)}\n")
     violations = sum(len(result.violations) for result in results)
-    print(
-        f"{sum(result.trials for result in results):,} trials, {violations:,} violations, {took_s:.0f} s; seed {asked.seed}"
-    )
+    done = sum(result.trials for result in results)
+    print(f"{done:,} trials, {violations:,} violations, {took_s:.0f} s; seed {asked.seed}")
     if asked.json:
         facts = {"seed": asked.seed, "scale": asked.scale, "began": began.isoformat(), "seconds": round(took_s, 1)}
         facts |= {"workers": asked.workers, "cores": os.cpu_count(), "engines": engines}

@@ -1,6 +1,6 @@
-"""Damage. A closed store is damaged in one place: a bit flips, a sector is garbage, a page is gone, the end is missing, in
-the file or in its WAL. Then it is opened again and asked for what it was asked for before: whatever it answers otherwise
-is found by `verify`, named, and reaches no further than what is named."""
+"""Damage. A closed store is damaged in one place: a bit flips, a sector is garbage, a page is gone, the end is missing,
+in the file or in its WAL. Then it is opened again and asked for what it was asked for before: whatever it answers
+otherwise is found by `verify`, named, and reaches no further than what is named."""
 
 from __future__ import annotations
 

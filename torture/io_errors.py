@@ -1,6 +1,6 @@
-"""I/O errors. A history runs once on a healthy disk, which counts its calls. Then it runs again for each of these calls,
-which fails: for lack of space or otherwise, once or until it is healed, half of the writes cut short. No error loses what
-was acknowledged, stores half of a call, or lies about it."""
+"""I/O errors. A history runs once on a healthy disk, which counts its calls. Then it runs again for each of these
+calls, which fails: for lack of space or otherwise, once or until it is healed, half of the writes cut short. No error
+loses what was acknowledged, stores half of a call, or lies about it."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
 """Power cuts. A history is recorded once through the public API, then the power is cut at hundreds of its moments; what
-the store says after a cut must be exactly what it said after one of the steps, and no earlier one than the last that was
-acknowledged. Units differ: whole histories, threads that share commits, upgrades; checkpoints rare or all the time."""
+the store says after a cut must be exactly what it said after one of the steps, and no earlier one than the last that
+was acknowledged. Units differ: whole histories, threads that share commits, upgrades; checkpoints rare or all the
+time."""
 
 from __future__ import annotations
 

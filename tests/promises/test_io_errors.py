@@ -1,5 +1,5 @@
-"""On a failing disk no error loses what was acknowledged, stores half of a call, or lies about it. `torture.io_errors` and
-`torture.full_disks` have the trials."""
+"""On a failing disk no error loses what was acknowledged, stores half of a call, or lies about it. `torture.io_errors`
+and `torture.full_disks` have the trials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What is acknowledged survives a power cut, and nothing is ever there by halves. `torture.power_cuts` has the trials."""
+"""What is acknowledged survives a power cut, and nothing is ever there by halves. `torture.power_cuts` has the
+trials."""
 
 from __future__ import annotations
 

@@ -276,8 +276,8 @@ class SqliteBackend:
         """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
         and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it.
 
-        On a disk that fails at everything there is no other. Then this one forgets: what it wrote beyond the last commit
-        that the index of the WAL knows is overwritten by the next."""
+        On a disk that fails at everything there is no other. Then this one forgets: what it wrote beyond the last
+        commit that the index of the WAL knows is overwritten by the next."""
         if self._memory:
             return connection
         try:
