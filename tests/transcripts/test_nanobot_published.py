@@ -13,7 +13,7 @@ import pytest
 import threadline
 from threadline import Session, transcripts
 from threadline.testing import scaled, seed
-from threadline.transcripts.nanobot import raw_of
+from threadline.transcripts.nanobot import BOUNDARY, raw_of
 from transcripts.published import ask
 
 VERSIONS = ["0.1.4.post3", "0.2.0", "0.3.5"]
@@ -76,18 +76,8 @@ def _told(raw: dict[str, Any]) -> dict[str, Any]:
     return told
 
 
-def theirs(shown: dict[str, Any], version: str) -> list[Any]:
-    early = version.startswith("0.1")
-    history = [
-        _told(raw)
-        for raw in shown["history"]
-        if not raw.get("content") == "Continue the active task from the working-memory checkpoint above."
-    ]
-    return [_early(raw) for raw in history] if early else history
-
-
-def _early(raw: dict[str, Any]) -> dict[str, Any]:
-    return raw
+def theirs(shown: dict[str, Any]) -> list[Any]:
+    return [_told(raw) for raw in shown["history"] if raw.get("content") != BOUNDARY]
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -102,7 +92,7 @@ def test_the_view_is_what_nanobot_shows(version: str, tmp_path: Path) -> None:
 
         assert report.problems == []
         assert {key: ours(session) for key, session in found.items()} == {
-            key: theirs(value, version) for key, value in shown.items()
+            key: theirs(value) for key, value in shown.items()
         }
         assert {
             key: [raw_of(e.message) for e in s.entries(kinds=["message"]) if e.message] for key, s in found.items()

@@ -60,7 +60,7 @@ def ours(session: Session) -> list[Any]:
 
 
 def _told(row: list[Any]) -> list[Any]:
-    seq, role, name, content, calls, call_id = row
+    _seq, role, name, content, calls, call_id = row
     if name == "compact_note":
         return ["summary", content]
     return [role, json.dumps([content, calls, call_id])]

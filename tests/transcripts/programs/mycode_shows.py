@@ -24,7 +24,7 @@ def visible(store, id):
         found = (store.load_session_sync(id) or {"messages": None})["messages"]
     if found is None or not any(m.get("role") == "compact" for m in found):
         return found
-    return [m for m in replayed(found)]
+    return list(replayed(found))
 
 
 def replayed(messages):
