@@ -69,12 +69,12 @@ class Teller:
     def _head(self, entry: Entry, message: Message) -> None:
         hidden = " · never sent" if message.meta.get("hidden") else ""
         role = Ink(one_line(message.role), INK.get(message.role, "bold cyan"))
-        self._screen.say(role, Ink(f"  #{entry.seq} · {self._time(entry.at)}{hidden}", "dim"))
+        self._screen.line(role, Ink(f"  #{entry.seq} · {self._time(entry.at)}{hidden}", "dim"))
 
     def _compaction(self, entry: Entry) -> None:
         covers = (entry.data or {}).get("covers", [])
         about = f"  #{entry.seq} · {self._time(entry.at)} · stands for {spans(covers)}"
-        self._screen.say(Ink("summary", "bold cyan"), Ink(about, "dim"))
+        self._screen.line(Ink("summary", "bold cyan"), Ink(about, "dim"))
         self._text(entry.message.text if entry.message else "", bar="│ ")
         self._screen.say()
 
@@ -90,7 +90,7 @@ class Teller:
                 if answers is None or not answers.is_told(part):
                     self._result(part, self._names.get(part.call_id))
             case Media() | Other():
-                self._say(Ink(f"[{described(part)}]", "dim"))
+                self._line(Ink(f"[{described(part)}]", "dim"))
 
     def _reasoning(self, part: Reasoning) -> None:
         if self._full:
@@ -98,7 +98,7 @@ class Teller:
         elif part.text:
             self._folded("thought: ", part.text, "dim")
         else:
-            self._say(Ink("thought: (encrypted)", "dim"))
+            self._line(Ink("thought: (encrypted)", "dim"))
 
     def _call(self, call: ToolCall, answers: _Answers | None) -> None:
         self._names[call.id] = call.name
@@ -120,7 +120,7 @@ class Teller:
         mark = Ink("✗ failed " if self._full else "✗ ", "red") if result.error else Ink("✓ ", "green")
         named: tuple[Piece, ...] = (Ink(f"{one_line(name)}: ", "yellow"),) if name else ()
         if self._full:
-            self._line(INDENT, mark, *named)
+            self._line(INDENT, Ink(mark.text.rstrip(), mark.style), *named)
             self._text(text, indent=INDENT * 2)
             return
         lines = [line for line in text.splitlines() if line.strip()]
@@ -153,13 +153,10 @@ class Teller:
 
     def _folded(self, label: str, text: str, style: str) -> None:
         room = min(FOLDED, self._screen.width - cells(label) - len(INDENT))
-        self._say(Ink(label + cut(text, max(8, room)), style))
+        self._line(Ink(label + cut(text, max(8, room)), style))
 
     def _line(self, *pieces: Piece) -> None:
         self._screen.line(INDENT, *pieces)
-
-    def _say(self, piece: Piece) -> None:
-        self._screen.say(INDENT, piece)
 
     def _text(self, text: str, *, bar: str = "", indent: str = INDENT, style: str = "") -> None:
         for line in wrapped(text, self._screen.width - len(indent) - len(bar)):
@@ -197,8 +194,8 @@ class _Answers:
 
 def _place(entry: Entry) -> int:
     """Where an entry stands among the others: a summary, where its originals stood."""
-    covers = (entry.data or {}).get("covers") if entry.kind == "compaction" else None
-    return min([entry.seq, *(first for first, _ in covers or ())])
+    covers: list[list[int]] = (entry.data or {}).get("covers", []) if entry.kind == "compaction" else []
+    return min([entry.seq, *(first for first, _ in covers)])
 
 
 def aside_of(entry: Entry) -> Aside:

@@ -14,6 +14,7 @@ from threadline.cli.desk import Desk, command, complete_id, id_argument
 from threadline.cli.screen import Ink, Piece, cells, cut
 
 KIND = 12  # columns for kind and role
+NARROW = 60  # columns below which the date goes
 
 
 @command(
@@ -83,8 +84,10 @@ def line_of(desk: Desk, entry: Entry, wide: int, seen: bool) -> list[Piece]:
     role = entry.message.role if entry.message is not None and entry.kind == "message" else entry.kind
     named = cut(role, KIND).ljust(KIND)
     when = words.local(entry.at) if desk.screen.terminal else words.exact(entry.at)
+    if desk.screen.width < NARROW:
+        when = when.partition(" ")[2][:5]
     start = f"{entry.seq:>{wide}} {' ' if seen else '·'} {when}  "
-    room = max(16, desk.screen.width - cells(start) - KIND - 2)
+    room = max(1, desk.screen.width - cells(start) - KIND - 2)
     style = "" if seen else "dim"
     return [Ink(start, "dim"), Ink(named, INK.get(role, "bold cyan")), "  ", Ink(cut(content(entry), room), style)]
 

@@ -9,10 +9,11 @@ import click
 
 from threadline import Damaged, Draft, Entry, Session, SessionInfo, Tree, View
 from threadline.cli import words
-from threadline.cli.conversation import Aside, Teller, aside_of, hidden_aside, tree_lines
+from threadline.cli.conversation import Aside, Teller, aside_of, hidden_aside, tree_lines, wrapped
 from threadline.cli.desk import Desk, command, id_argument
 from threadline.cli.ls import state_of
-from threadline.cli.screen import Ink, Piece
+from threadline.cli.safe import one_line
+from threadline.cli.screen import Ink, Piece, cells
 
 ASIDES = ("rewind", "clear", "expansion", "replacement", "goal", "system", "note")
 
@@ -56,7 +57,7 @@ def _draft(draft: Draft) -> dict[str, Any]:
 
 
 def header(desk: Desk, info: SessionInfo, session: Session, at: int | None) -> None:
-    desk.say(Ink(info.title or info.key or info.id, "bold"))
+    desk.screen.line(Ink(info.title or info.key or info.id, "bold"))
     facts = [f"id {info.id}", f"key {info.key}" if info.key else "", info.agent, info.model, info.cwd]
     sizes = [words.count(info.messages, "message"), f"{words.short(info.tokens)} tokens"]
     sizes += [words.money(info.cost)] if info.cost else []
@@ -71,20 +72,21 @@ def header(desk: Desk, info: SessionInfo, session: Session, at: int | None) -> N
     if (goal := session.goal) is not None and goal.status == "active":
         _facts(desk, f"goal: {goal.objective}")
     if at is not None:
-        desk.say(Ink(f"As it was right after entry {at} of {info.head}.", "bold magenta"))
+        desk.screen.line(Ink(f"As it was right after entry {at} of {info.head}.", "bold magenta"))
     desk.say()
 
 
 def _facts(desk: Desk, *facts: str | None) -> None:
     """Facts in one line, or more where the terminal is narrow."""
-    line: str = ""
-    for fact in filter(None, facts):
+    line = ""
+    for fact in map(one_line, filter(None, facts)):
         longer = f"{line} · {fact}" if line else fact
-        if line and len(longer) > desk.screen.width:
+        if line and cells(longer) > desk.screen.width:
             desk.say(Ink(line, "dim"))
             longer = fact
         line = longer
-    desk.say(Ink(line, "dim"))
+    for row in wrapped(line, desk.screen.width):
+        desk.say(Ink(row, "dim"))
 
 
 def asides(session: Session, view: View, tail: bool) -> Iterator[Aside]:

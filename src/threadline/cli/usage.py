@@ -126,7 +126,7 @@ def spread(found: dict[Any, Usage]) -> list[tuple[Any, Usage]]:
         if before is not None and empty <= GAP:
             days += [((before + timedelta(days=n)).isoformat(), NOTHING) for n in range(1, empty + 1)]
         elif empty:
-            days.append((f"{empty:,} days", NOTHING))
+            days.append((f"… {empty:,} days", NOTHING))
         days.append((name, spent))
         before = day
     return days
