@@ -59,7 +59,7 @@ MAY_USE = {
         "leases",
         "drafts",
     },
-    "transcripts": {""},
+    "transcripts": {"", "formats"},
     "cli": {"", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }
