@@ -57,11 +57,9 @@ def question(text: str) -> Question:
 
 def _worth_asking(weights: dict[Unit, float], required: Iterable[Unit]) -> dict[Unit, float]:
     """Without what nearly every text has, unless there is nothing else."""
-    rare = {
-        unit: weight for unit, weight in weights.items() if unit in required or not STOPWORDS.issuperset(unit.terms)
-    }
-    kept = rare or weights
-    return dict(list(kept.items())[:UNITS_MAX])
+    common = {unit for unit in weights if STOPWORDS.issuperset(unit.terms)}.difference(required)
+    kept = [unit for unit in weights if unit not in common] or list(weights)
+    return {unit: weights[unit] for unit in kept[:UNITS_MAX]}
 
 
 def _asked(word: str) -> Iterable[tuple[Unit, float]]:

@@ -79,7 +79,7 @@ def _by_log(documents: Iterable[int]) -> dict[int, int]:
 
 
 def evened(scores: Mapping[int, float], lengths: Mapping[int, int], average: float) -> dict[int, float]:
-    """The scores with lengths taken into account: of two that have the same units, the shorter one says more of them."""
+    """The scores with lengths taken into account: of two with the same units, the shorter one says more of them."""
     return {
         document: score * (K1 + 1) / (1 + K1 * (1 - B + B * lengths.get(document, average) / average))
         for document, score in scores.items()

@@ -31,10 +31,16 @@ _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 _ACCENTS = re.compile("[\u0300-\u036f]")
 
 # Words that nearly every text has: a question is asked without them, as long as any other word is left.
-STOPWORDS = frozenset(
-    stem(word)
-    for word in ["a", "about", "after", "again", "all", "also", "am", "an", "and", "any", "are", "as", "at", "be", "because", "been", "before", "being", "both", "but", "by", "can", "could", "d", "did", "do", "does", "doing", "don", "done", "down", "during", "each", "else", "ever", "few", "for", "from", "further", "get", "got", "had", "has", "have", "having", "he", "her", "here", "hers", "him", "himself", "his", "how", "i", "if", "in", "into", "is", "it", "its", "itself", "just", "ll", "m", "me", "might", "mine", "more", "most", "much", "must", "my", "myself", "no", "nor", "not", "now", "of", "off", "on", "once", "one", "only", "or", "other", "our", "ours", "out", "over", "own", "please", "re", "s", "same", "shall", "she", "should", "so", "some", "such", "t", "tell", "than", "that", "the", "their", "theirs", "them", "themselves", "then", "there", "these", "they", "this", "those", "through", "to", "too", "under", "until", "up", "us", "ve", "very", "was", "we", "were", "what", "when", "where", "whether", "which", "while", "who", "whom", "whose", "why", "will", "with", "would", "you", "your", "yours"]
-)
+_COMMON = """
+a about after again all also am an and any are as at be because been before being both but by can could d did
+do does doing don done down during each else ever few for from further get got had has have having he her here
+hers him himself his how i if in into is it its itself just ll m me might mine more most much must my myself
+no nor not now of off on once one only or other our ours out over own please re s same shall she should so
+some such t tell than that the their theirs them themselves then there these they this those through to too
+under until up us ve very was we were what when where whether which while who whom whose why will with would
+you your yours
+"""
+STOPWORDS = frozenset(map(stem, _COMMON.split()))
 
 
 def terms(text: str) -> list[str]:
