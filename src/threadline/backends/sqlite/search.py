@@ -49,9 +49,13 @@ def many(connection: apsw.Connection, name: str, values: rows.Values = ()) -> li
 # -- catching up ---------------------------------------------------------------------------------------
 
 
+def is_made(connection: apsw.Connection) -> bool:
+    return one(connection, "there") is not None
+
+
 def is_there(connection: apsw.Connection) -> bool:
     """Whether there is an index, and one of our rules."""
-    return one(connection, "there") is not None and one(connection, "state")[0] == VERSION
+    return is_made(connection) and one(connection, "state")[0] == VERSION
 
 
 def lag(connection: apsw.Connection) -> Indexing:
@@ -66,13 +70,13 @@ def step(connection: apsw.Connection) -> Indexing:
     """Index some more of what there is. Whoever comes next goes on where this ended, in whichever process."""
     if not is_there(connection):
         drop(connection)
-        _make(connection)
+        make(connection)
     _index_entries(connection)
     _index_titles(connection)
     return lag(connection)
 
 
-def _make(connection: apsw.Connection) -> None:
+def make(connection: apsw.Connection) -> None:
     for name in MAKE:
         run(connection, name)
     run(connection, "make_search_start", (VERSION,))
@@ -136,6 +140,19 @@ def _whole(connection: apsw.Connection, log: int, row: Row) -> Row:
     return row
 
 
+def expected(connection: apsw.Connection) -> Iterator[tuple[int, int]]:
+    """What the index should hold: each document, and how many terms it has."""
+    _, upto, _, _, _ = one(connection, "state")
+    for entry, log, *columns in connection.execute(SQL["rows_after"], (0, -1)):
+        if entry > upto:
+            break
+        words = _terms_of(_whole(connection, log, row_of(columns)))
+        if words and columns[0] <= SEQS:
+            yield document_of(log, columns[0]), len(words)
+    for log, title in many(connection, "titles"):
+        yield document_of(log, 0), len(terms(text(title))) + 1
+
+
 # -- titles --------------------------------------------------------------------------------------------
 
 
@@ -174,7 +191,7 @@ def forget(connection: apsw.Connection, log: int, first: int, last: int | None =
 
     Where one of them cannot be read any more, nobody can tell which terms are its own: then the index goes as a whole,
     and the next search makes it anew."""
-    if one(connection, "there") is None:
+    if not is_made(connection):
         return
     stretch = (document_of(log, first), document_of(log, SEQS if last is None else min(last, SEQS)))
     for (document,) in many(connection, "docs_between", stretch):
@@ -189,7 +206,7 @@ def forget(connection: apsw.Connection, log: int, first: int, last: int | None =
 
 def forget_title(connection: apsw.Connection, session: int) -> None:
     """Remove a session's title from the index, to the last byte."""
-    if one(connection, "there") is None:
+    if not is_made(connection):
         return
     found = one(connection, "title", (session,))
     if found is not None:
@@ -201,7 +218,7 @@ def forget_title(connection: apsw.Connection, session: int) -> None:
 
 def clamp(connection: apsw.Connection) -> None:
     """Rows of `entry` were removed: those that get their numbers next are not indexed yet."""
-    if one(connection, "there") is not None:
+    if is_made(connection):
         run(connection, "clamp")
 
 

@@ -12,7 +12,7 @@ from threadline.backends import sql
 from threadline.backends.backend import Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import verify_life
+from threadline.backends.sqlite import search, verify_life, verify_search
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -39,6 +39,7 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
         partial(_requests, connection, counts),
         partial(_strays, connection),
         *(partial(check, connection) for check in verify_life.ALL),
+        partial(verify_search.index, connection),
     )
     problems: list[Problem] = []
     for check in checks:
@@ -59,6 +60,8 @@ def _schema(connection: apsw.Connection) -> Iterator[Problem]:
     """A flipped bit in a table's definition would change what all of its rows mean."""
     fresh = apsw.Connection(":memory:")
     fresh.execute(sql.schema("sqlite"))
+    if search.is_made(connection):
+        search.make(fresh)
     if many(connection, "schema") != many(fresh, "schema"):
         yield Problem(None, None, "the schema is not ours")
 

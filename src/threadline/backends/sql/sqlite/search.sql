@@ -133,6 +133,12 @@ SELECT s.about, h.log FROM session s JOIN head h ON h.session = s.session WHERE 
 -- title: as it was indexed
 SELECT log, title FROM search_title WHERE session = ?
 
+-- titles: all of them
+SELECT log, title FROM search_title
+
+-- verify_docs: all documents
+SELECT doc, terms FROM search_doc
+
 -- title_of_log: likewise
 SELECT t.title, t.session FROM head h JOIN search_title t ON t.session = h.session WHERE h.log = ?
 
@@ -163,6 +169,3 @@ SELECT log, first, last FROM share WHERE session = ? ORDER BY first
 
 -- session: a session as others refer to it
 SELECT session, tree, id, key FROM session WHERE session = ?
-
--- sizes: the bytes of the index
-SELECT sum(pgsize) FROM dbstat WHERE name GLOB 'search*'
