@@ -279,7 +279,7 @@ class Store:
         With `rebuild` it is made anew, with `drop` only removed: the next search makes it again. `progress` is called
         after each step, in the same thread."""
         if rebuild or drop:
-            self._backend.drop_index()
+            self._backend.drop_index(self.namespace)
         if drop:
             return self._backend.index_lag(self.namespace)
         done = catch_up(self._backend, self.namespace, progress)

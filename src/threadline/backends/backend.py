@@ -318,8 +318,8 @@ class Backend(Protocol):
     def merge_index(self) -> bool:
         """Do some of the work that makes looking up quick, in one short transaction; False when there is none left."""
 
-    def drop_index(self) -> None:
-        """Remove the index. The next step makes it anew."""
+    def drop_index(self, namespace: str) -> None:
+        """Remove the index, that of this namespace at least. The next step makes it anew."""
 
     def await_change(self, timeout_s: float) -> bool:
         """Wait until something may have been committed, by whomever, since the last call returned; False if nothing was

@@ -28,7 +28,7 @@ from threadline.messages import Message
 
 CUTS = (2_000, 16_000, 128_000, 1 << 40)  # how far lists are read, when less does not do
 LOOKS = 64  # candidates whose texts are read, at least
-BATCH = 100  # candidates whose sessions are looked up at once
+BATCH = 64  # candidates whose sessions and texts are looked up at once
 FEW = 50  # sessions that are looked at one by one, rather than all that match
 BEGINNING_CHARS = 4  # a word that nobody said may be the beginning of one that somebody did
 BEGINNING = 0.6  # what that counts
@@ -77,14 +77,14 @@ class Index(Protocol):
     def readers(self, logs: Iterable[int]) -> dict[int, list[Reader]]:
         """The sessions that read each of these logs and may be found, the owner first."""
 
-    def row(self, document: int) -> Row | None:
-        """The entry of a document, large strings included."""
+    def rows(self, documents: Sequence[int]) -> dict[int, Row]:
+        """The entries of documents, large strings included."""
 
     def title(self, document: int) -> tuple[str, int] | None:
         """The title that a document stands for, and when its session was made."""
 
     def tail(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """Documents that are not in the index yet, and their terms."""
+        """Documents that are not in the index yet, and their terms, if the search asks for `unindexed` ones."""
 
 
 class Finding(NamedTuple):
@@ -199,18 +199,23 @@ def _admitted(index: Index, candidates: Iterator[int], search: Search) -> Iterat
     """Those that belong to a session that may be found, and their texts."""
     while batch := list(islice(candidates, BATCH)):
         readers = index.readers({document >> SEQ_BITS for document in batch})
-        for document in batch:
-            seq = document & SEQS
-            for reader in readers.get(document >> SEQ_BITS, ()):
-                if reader.first <= seq <= reader.last or (not seq and reader.own):
-                    about = _looked_at(index, document, reader.session, search)
-                    if about is not None:
-                        yield document, about
-                    break
+        readable_by = {document: _reader(document, readers.get(document >> SEQ_BITS, ())) for document in batch}
+        rows = index.rows([document for document in batch if document & SEQS and readable_by[document] is not None])
+        for document, session in readable_by.items():
+            about = None if session is None else _looked_at(index, document, rows.get(document), session, search)
+            if about is not None:
+                yield document, about
 
 
-def _looked_at(index: Index, document: int, session: int, search: Search) -> Document | None:
-    found = _titled(index, document) if not document & SEQS else _told(index, document)
+def _reader(document: int, readers: Iterable[Reader]) -> int | None:
+    """The session that a document is told of: who wrote it, or else the first that reads it."""
+    seq = document & SEQS
+    fits = (it.session for it in readers if (it.first <= seq <= it.last if seq else it.own))
+    return next(fits, None)
+
+
+def _looked_at(index: Index, document: int, row: Row | None, session: int, search: Search) -> Document | None:
+    found = _told(row) if document & SEQS else _titled(index, document)
     if found is None:
         return None
     (role, text), at = found
@@ -226,8 +231,7 @@ def _titled(index: Index, document: int) -> tuple[Findable, int] | None:
     return None if found is None else (Findable(TITLE, found[0]), found[1])
 
 
-def _told(index: Index, document: int) -> tuple[Findable, int] | None:
-    row = index.row(document)
+def _told(row: Row | None) -> tuple[Findable, int] | None:
     told = None if row is None else readable(row)
     return None if row is None or told is None else (told, row.at)
 

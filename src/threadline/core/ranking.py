@@ -87,16 +87,18 @@ def evened(scores: Mapping[int, float], lengths: Mapping[int, int], average: flo
 
 
 def closer(question: Question, lists: Lists, texts: Mapping[int, Sequence[str]], around: Scores) -> dict[int, float]:
-    """The final score of documents whose terms are at hand."""
+    """The final score of documents whose terms are at hand. Those that do not match any more are left out."""
     values = worth(question, lists)
     own = {document: _bm25(values, terms, lists.average) for document, terms in texts.items()}
+    best = max(own.values(), default=0.0)
     top = max(around.logs.values(), default=0.0) or 1.0
-    best = max(own.values(), default=0.0) or 1.0
     return {
-        document: score + NEAR * _neighbours(document, around.documents) + SESSION * best * around.logs.get(
-            document >> SEQ_BITS, 0.0) / top
+        document: score
+        + NEAR * _neighbours(document, around.documents)
+        + SESSION * best * around.logs.get(document >> SEQ_BITS, 0.0) / top
         for document, score in own.items()
-    }  # fmt: skip
+        if score and all(has(unit, texts[document]) for unit in question.required)
+    }
 
 
 def _neighbours(document: int, scores: Mapping[int, float]) -> float:

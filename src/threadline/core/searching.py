@@ -27,6 +27,7 @@ class Search(Struct, frozen=True):
     limit: int = 20
     around: int = 1
     marks: tuple[str, str] = ("**", "**")
+    unindexed: bool = False  # what the index lacks is read, because nobody may bring it up to date
 
 
 class Indexing(NamedTuple):

@@ -10,6 +10,7 @@ from threadline.core.words import composed, places
 CHARS = 160
 LOOK_CHARS = 40_000  # of a very long text: beyond that, nobody waits for the best place
 MARKS = ("**", "**")
+JOINTS = frozenset("_./-:\\")  # between words of one identifier or path
 
 Span = tuple[int, int]
 
@@ -21,7 +22,7 @@ def snippet(text: str, question: Question, values: dict[str, float], marks: tupl
     text = composed(text)
     spots = [(first, last, value) for first, last, value in _spots(text, question, values)]
     start, end = _window(text, spots)
-    marked = _marked(text, start, end, _joined((first, last) for first, last, _ in spots), marks)
+    marked = _marked(text, start, end, _joined(text, ((first, last) for first, last, _ in spots)), marks)
     return f"{'…' if start else ''}{' '.join(marked.split())}{'…' if end < len(text) else ''}"
 
 
@@ -59,11 +60,11 @@ def _at_word(text: str, start: int) -> int:
     return space + 1 if space >= 0 else start
 
 
-def _joined(spans: Iterable[Span]) -> list[Span]:
-    """Spans that touch or overlap, as one: pairs of characters of one run."""
+def _joined(text: str, spans: Iterable[Span]) -> list[Span]:
+    """Spans that touch or overlap, as one: pairs of characters of one run, words of one identifier."""
     out: list[Span] = []
     for first, last in spans:
-        if out and first <= out[-1][1]:
+        if out and (first <= out[-1][1] or text[out[-1][1] : first] in JOINTS):
             out[-1] = (out[-1][0], max(last, out[-1][1]))
         else:
             out.append((first, last))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import apsw
+from msgspec.structs import replace
 
 from threadline.backends.backend import (
     Birth,
@@ -427,7 +428,7 @@ class SqliteBackend:
 
     def search(self, search: Search) -> list[tuple[Record, Answer]]:
         with self._reading() as connection, _snapshot(connection):
-            return answered(connection, search)
+            return answered(connection, replace(search, unindexed=self._read_only))
 
     def index_lag(self, namespace: str) -> Indexing:
         with self._reading() as connection, _snapshot(connection):
@@ -444,7 +445,7 @@ class SqliteBackend:
         more: bool = self._submit(search.merge)
         return more
 
-    def drop_index(self) -> None:
+    def drop_index(self, namespace: str) -> None:
         self._submit(search.drop)
 
     # -- care ------------------------------------------------------------------------------------------

@@ -266,6 +266,7 @@ class _Index:
         self._there = is_there(connection)
         self._role = "" if asked.role is None else f' AND "{_role_term(asked.role)}"'
         self._session = asked.session
+        self._unindexed = asked.unindexed
         self._values: dict[str, Any] = {
             "namespace": stored(asked.namespace),
             "trashed": asked.trashed,
@@ -313,10 +314,13 @@ class _Index:
             found.setdefault(log, []).append(Reader(session, first, last, bool(own)))
         return found
 
-    def row(self, document: int) -> Row | None:
-        log, seq = document >> SEQ_BITS, document & SEQS
-        found = one(self._connection, "row", (log, seq))
-        return None if found is None else _whole(self._connection, log, row_of(found[2:]))
+    def rows(self, documents: Sequence[int]) -> dict[int, Row]:
+        found = {}
+        for document in documents:
+            log, seq = document >> SEQ_BITS, document & SEQS
+            if row := one(self._connection, "row", (log, seq)):
+                found[document] = _whole(self._connection, log, row_of(row[2:]))
+        return found
 
     def title(self, document: int) -> tuple[str, int] | None:
         if document in self._titles:
@@ -349,7 +353,9 @@ class _Index:
         return _apart(sorted(found))
 
     def tail(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """What is not indexed yet, read row by row: only a store that nobody may write to comes here."""
+        """What is not indexed yet, read row by row."""
+        if not self._unindexed:
+            return
         state = one(self._connection, "state") if self._there else (0, 0, 0)
         for _, log, *columns in self._connection.execute(SQL["rows_after"], (state[1], -1)):
             row = row_of(columns)
