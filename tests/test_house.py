@@ -49,6 +49,7 @@ MAY_USE = {
         "formats",
         "tokenizers",
         "postgres",
+        "transcripts",
         "aio",
         "backends",
         "context",
@@ -61,7 +62,8 @@ MAY_USE = {
         "drafts",
         "hits",
     },
-    "cli": {""},
+    "transcripts": {""},
+    "cli": {"", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }
 FORBIDDEN_IMPORTS = {"sqlite3", "pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "ctypes"}

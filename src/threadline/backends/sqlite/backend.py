@@ -45,7 +45,16 @@ from threadline.backends.sqlite import (
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
-from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
+from threadline.backends.sqlite.recent import RecentLog, Recents
+from threadline.backends.sqlite.rows import (
+    MISTYPED,
+    NUMBERS_AND_BYTES,
+    caused,
+    many,
+    one,
+    our_errors,
+    translated,
+)
 from threadline.backends.sqlite.search import search as answered
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
@@ -59,8 +68,11 @@ from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
-MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
+
+
+# What only adds to a log: whatever else is committed, the connection forgets what it read.
+ONLY_ADD = frozenset({transactions.write, transactions.create, inbox.take, streams.begin, streams.grow, streams.settle})
 
 
 class SqliteBackend:
@@ -76,6 +88,7 @@ class SqliteBackend:
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
         self._lock: FileLock | None = None
+        self._recents = Recents()
         self._bell = Bell(self._reading, alone=self._memory)
         self._claim = Claim(None if self._memory else os.path.realpath(path))
         # Last of what a forked child renews: from here on a fork in another thread may find this store.
@@ -250,6 +263,8 @@ class SqliteBackend:
                     wake(job)  # the checkpoint is no part of their answer
                 self._checkpoint(connection)
         finally:
+            if not {job.operation for job in group} <= ONLY_ADD:
+                self._recents.pop(connection, None)  # its own commits do not tell it of a change
             self._pool.give(connection)
 
     def _run_alone(self, connection: apsw.Connection, job: Job) -> apsw.Connection:
@@ -390,11 +405,7 @@ class SqliteBackend:
             return streams.streams(connection, self._claim, ref)
 
     def log(self, ref: Ref) -> PiecedLog:
-        return PiecedLog(ref, self._select)
-
-    def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
-        with self._reading() as connection:
-            return many(connection, name, values)
+        return RecentLog(ref, self._reading, self._recents)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
