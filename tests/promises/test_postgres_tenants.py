@@ -97,7 +97,7 @@ def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server
     d = acme.session("raw").draft()
     d.write("secret")
     d.let_go()
-    assert len(acme.search("secret")) == 1
+    assert acme.search("secret") != []
     with psycopg.connect(server.url(user="evil"), autocommit=True) as evil:
         seen = evil.execute(f"SELECT count(*) FROM threadline.{table}").fetchone()
         changed = evil.execute(f"UPDATE threadline.{table} SET tree = tree").rowcount
