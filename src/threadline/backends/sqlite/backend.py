@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -138,7 +138,8 @@ class SqliteBackend:
 
     def _connect(self) -> apsw.Connection:
         flags = self._flags | (apsw.SQLITE_OPEN_CREATE if self._memory else 0)
-        connection = connect(self._path, flags, self._vfs, self._synchronous)
+        with our_errors():
+            connection = connect(self._path, flags, self._vfs, self._synchronous)
         connection.set_wal_hook(self._note_wal_size)
         return connection
 
@@ -302,10 +303,17 @@ class SqliteBackend:
 
     def _renewed(self, connection: apsw.Connection) -> apsw.Connection:
         """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
-        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it."""
+        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it.
+
+        On a disk that fails at everything there is no other. Then this one forgets: what it wrote beyond the last
+        commit that the index of the WAL knows is overwritten by the next."""
         if self._memory:
             return connection
-        fresh = self._connect()
+        try:
+            fresh = self._connect()
+        except ThreadlineError:
+            _forget(connection)
+            return connection
         connection.close(True)
         return fresh
 
@@ -551,14 +559,20 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
             connection.execute("RELEASE job")
         connection.execute("COMMIT")
     except BaseException as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _forget(connection)
         if isinstance(error, Exception):
             return False
         raise
     for job, (answer, refused) in zip(group, outcomes, strict=True):
         job.answer, job.error, job.done = answer, refused, True
     return True
+
+
+def _forget(connection: apsw.Connection) -> None:
+    """Leave a transaction that failed. Where even that fails the next one is refused, and leaves it first."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 @contextmanager
