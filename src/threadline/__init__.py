@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
     from threadline.backends.backend import Problem as Problem
+    from threadline.backends.backend import Progress as Progress
     from threadline.backends.copying import CopyProgress as CopyProgress
     from threadline.backends.copying import CopyReport as CopyReport
     from threadline.context import Context as Context
@@ -99,7 +100,7 @@ _HOMES = {
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
     "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
-    "threadline.backends.backend": ("Problem",),
+    "threadline.backends.backend": ("Problem", "Progress"),
     "threadline.backends.copying": ("CopyProgress", "CopyReport"),
     "threadline.errors": (
         "BudgetTooSmall",

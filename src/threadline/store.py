@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, Problem, Query, SpentQuery
-from threadline.backends.copying import CopyReport, OnProgress, copy_sessions
+from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, OnProgress, Problem, Query, SpentQuery
+from threadline.backends.copying import CopyReport, OnCopied, copy_sessions
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
@@ -360,13 +360,17 @@ class Store:
 
     # -- care ------------------------------------------------------------------------------------------
 
-    def verify(self) -> VerifyReport:
-        """Read everything and check it: every digest, chain, view, count and index. Changes nothing."""
-        return VerifyReport(*self._backend.verify())
+    def verify(self, *, progress: OnProgress | None = None) -> VerifyReport:
+        """Read everything and check it: every digest, chain, view, count and index. Changes nothing.
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the store to a new file, consistent, while others write. Raises Conflict if the file exists."""
-        self._backend.backup(os.path.expanduser(os.fspath(path)))
+        `progress` is called now and then with a Progress, in the same thread; it must not use the store."""
+        return VerifyReport(*self._backend.verify(progress))
+
+    def backup(self, path: str | os.PathLike[str], *, progress: OnProgress | None = None) -> None:
+        """Copy the store to a new file, consistent, while others write. Raises Conflict if the file exists.
+
+        `progress` is called now and then with a Progress, in the same thread; it must not use the store."""
+        self._backend.backup(os.path.expanduser(os.fspath(path)), progress)
 
     def stats(self) -> dict[str, Any]:
         """Sizes and counts of the whole store, all namespaces together."""
@@ -432,7 +436,7 @@ def _backend(url: str | os.PathLike[str] | None, durability: str, read_only: boo
     return SqliteBackend(_path(url), durability=durability, read_only=read_only)
 
 
-def copy(source: Store, target: Store, *, progress: OnProgress | None = None) -> CopyReport:
+def copy(source: Store, target: Store, *, progress: OnCopied | None = None) -> CopyReport:
     """Copy all sessions, of all namespaces, from one store into another: from a file to a server, or back.
 
     Every row is the same there, byte for byte, and checked by its digest and chain on the way. It can be broken off and

@@ -5,8 +5,8 @@ and hands rows back exactly as they were given. Errors of its engine become ours
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -130,6 +130,33 @@ class Problem(Struct, frozen=True):
     session: str | None
     seq: int | None
     what: str
+
+
+class Progress(Struct, frozen=True):
+    """How far a long operation has come: so much of `total`, which may grow meanwhile. `unit` is "entry" or "byte"."""
+
+    done: int
+    total: int
+    unit: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+
+
+class Counts(dict[str, int]):
+    """What was counted so far. Every so many entries `progress` is told."""
+
+    EVERY = 500
+
+    def __init__(self, names: Iterable[str], progress: OnProgress | None, entries: Callable[[], int]) -> None:
+        super().__init__(dict.fromkeys(names, 0))
+        self._progress = progress
+        self._total = entries() if progress is not None else 0
+
+    def __setitem__(self, name: str, count: int) -> None:
+        super().__setitem__(name, count)
+        if self._progress is not None and name == "entries" and count % self.EVERY == 0:
+            self._progress(Progress(count, self._total, "entry"))
 
 
 class KeyRow(NamedTuple):
@@ -357,11 +384,11 @@ class Backend(Protocol):
 
         One of an id that the tree knows takes the place of what was known, where that stands, unless it counts less."""
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
-        """All damage there is, and how much was looked at."""
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
+        """All damage there is, and how much was looked at. `progress` is told now and then, in the same thread."""
 
-    def backup(self, path: str) -> None:
-        """Copy the store to a new file, consistent, while others write."""
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
+        """Copy the store to a new file, consistent, while others write. `progress` likewise."""
 
     def stats(self) -> dict[str, Any]:
         """Sizes and counts."""

@@ -20,10 +20,12 @@ from threadline.backends.backend import (
     KeyRow,
     Kin,
     NewSession,
+    OnProgress,
     Original,
     Piece,
     Portion,
     Problem,
+    Progress,
     Query,
     Record,
     Ref,
@@ -444,12 +446,12 @@ class PostgresBackend:
     def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
         self._writing(copies.account, ref, charges)
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.postgres.verify import verify
 
-        return self._run(verify)
+        return self._run(verify, progress)
 
-    def backup(self, path: str) -> None:
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
         """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
         from threadline.backends.copying import copy_sessions
         from threadline.backends.sqlite import files
@@ -458,11 +460,17 @@ class PostgresBackend:
         with files.unfinished(path) as partial_path:
             backup = SqliteBackend(partial_path, durability="relaxed")
             try:
-                report = copy_sessions(self, backup)
+                report = copy_sessions(self, backup, self._told(progress))
             finally:
                 backup.close()
             if report.problems:
                 raise Damaged(report.problems[0].session, report.problems[0].seq, report.problems[0].what)
+
+    def _told(self, progress: OnProgress | None) -> Callable[[Any], object] | None:
+        if progress is None:
+            return None
+        total = self.stats()["entries"]
+        return lambda reached: progress(Progress(reached.entries, total, "entry"))
 
     def stats(self) -> dict[str, Any]:
         def read(connection: Connection) -> dict[str, Any]:

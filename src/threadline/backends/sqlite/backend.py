@@ -18,6 +18,7 @@ from threadline.backends.backend import (
     KeyRow,
     Kin,
     NewSession,
+    OnProgress,
     Original,
     Piece,
     Portion,
@@ -493,15 +494,15 @@ class SqliteBackend:
     def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
         self._submit(transactions.account, ref, charges)
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.sqlite.verify import verify
 
         with self._reading() as connection:
-            return verify(connection)
+            return verify(connection, progress)
 
-    def backup(self, path: str) -> None:
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
         with self._reading() as connection, our_errors():
-            files.backup(connection, path)
+            files.backup(connection, path, progress)
 
     def stats(self) -> dict[str, Any]:
         with self._reading() as connection:

@@ -9,7 +9,7 @@ from typing import Any
 import apsw
 
 from threadline.backends import sql
-from threadline.backends.backend import Piece, Problem, Ref
+from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import search, verify_life, verify_search
@@ -26,8 +26,8 @@ from threadline.errors import Damaged, ThreadlineError
 UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
-def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
-    counts = {"sessions": 0, "entries": 0, "keys": 0, "requests": 0}
+def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
+    counts = Counts(("sessions", "entries", "keys", "requests"), progress, partial(_entries, connection))
     checks: tuple[Callable[[], Iterator[Problem]], ...] = (
         partial(_file, connection),
         partial(_schema, connection),
@@ -47,7 +47,12 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
             problems.extend(check())
         except UNREADABLE as error:
             problems.append(Problem(None, None, f"cannot be read: {error}"))
-    return problems, counts
+    return problems, dict(counts)
+
+
+def _entries(connection: apsw.Connection) -> int:
+    total: int = one(connection, "counts")[2]
+    return total
 
 
 def _file(connection: apsw.Connection) -> Iterator[Problem]:
@@ -125,10 +130,9 @@ def _log(connection: apsw.Connection, number: int, name: str, tree: bytes, count
     log = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
     (salt,) = one(connection, "salt", (lineage[0].log,))
     base, state = lineage[-1].first - 1, State(*columns[3:])
-    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
+    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head, counts)
     for seq, what in audit:
         yield Problem(name, seq, what)
-    counts["entries"] += audit.entries
     if audit.state.chain and audit.state != state:
         wrong = [field for field, a, b in zip(State._fields, audit.state, state, strict=True) if a != b]
         yield Problem(name, None, f"the head row is not the fold of the log: {', '.join(wrong)}")
@@ -172,10 +176,9 @@ def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, pi
         lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
         shared = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
         (salt,) = one(connection, "salt", (lineage[0].log,))
-        audit = Audit(shared, state_at(shared, first - 1, salt), last)
+        audit = Audit(shared, state_at(shared, first - 1, salt), last, counts)
         for seq, what in audit:
             yield Problem(name, seq, what)
-        counts["entries"] += audit.entries
         (outside,) = one(connection, "verify_outside", (log, last, first - 1))
         if outside:
             yield Problem(name, None, f"{outside} entries lie in a log where nobody reads them")
