@@ -13,7 +13,7 @@ from threadline.core.entries import moment, stored, text, text_or_none
 from threadline.errors import Conflict, InvalidArgument
 from threadline.memory.desk import Desk, ended
 from threadline.memory.nodes import SUPERSEDE, merged
-from threadline.memory.rows import LASTING, Change, ChainRow, Shelf, split_addrs, working_scope
+from threadline.memory.rows import LASTING, ChainRow, Change, Shelf, split_addrs, working_scope
 
 PRELIMINARY, ACTIVE, STASHED, ARCHIVED, SUPERSEDED = STATUSES = (
     "preliminary",
@@ -114,7 +114,9 @@ def _owner(row: ChainRow) -> str | None:
     return agent if agent is not None and row.scope == working_scope(session, agent) else None
 
 
-def extend(chain: str, addr: Any, scopes: tuple[bytes, ...] | None, now: int, shelf: Shelf) -> tuple[list[Change], Chain]:
+def extend(
+    chain: str, addr: Any, scopes: tuple[bytes, ...] | None, now: int, shelf: Shelf
+) -> tuple[list[Change], Chain]:
     """Put a node at the end of a chain; one that is in it already stays where it is."""
     desk = Desk(shelf, now)
     row = _writable(desk, chain, scopes)
@@ -231,7 +233,9 @@ def supersede(
     desk.put_chain(with_meta(before, superseded_by=text(after.chain))._replace(status=stored(SUPERSEDED)))
     lines = merged({"supersedes": meta_of(after).get("supersedes", [])}, {"supersedes": [text(before.chain)]})
     after = desk.put_chain(with_meta(after, **lines))
-    desk.tell("chain superseded", tuple(gone), text_or_none(after.session), chain=text(after.chain), old=text(before.chain))
+    desk.tell(
+        "chain superseded", tuple(gone), text_or_none(after.session), chain=text(after.chain), old=text(before.chain)
+    )
     return desk.changes, chain_of(after)
 
 

@@ -24,6 +24,7 @@ from threadline.memory.nodes import (
     about_of,
     address,
     joined,
+    merged,
     node_of,
 )
 from threadline.memory.rows import LASTING, Change, NodeRow, Shelf, split_addrs, working_scope
@@ -39,7 +40,7 @@ class Claim(Struct, frozen=True):
 
     content: str
     domain: str = ""
-    confidence: float = CONFIDENCE
+    confidence: float | None = None
     priority: int = 0
     session: str | None = None
     agent: str | None = None
@@ -61,22 +62,29 @@ class Claim(Struct, frozen=True):
 def claim(claims: Sequence[Claim], now: int, shelf: Shelf) -> tuple[list[Change], list[Node]]:
     """All of them or none."""
     desk = Desk(shelf, now)
-    rows = [_claimed(desk, one) for one in claims]
+    rows = []
+    for desk.now, one in enumerate(claims, now):  # a microsecond apart, so that they keep their order
+        rows.append(_claimed(desk, one))
     return desk.changes, [node_of(desk.node(row.scope, row.addr) or row) for row in rows]
 
 
 def _claimed(desk: Desk, one: Claim) -> NodeRow:
     _enter(desk, one)
     about = About(
-        confidence=one.confidence,
+        confidence=CONFIDENCE if one.confidence is None else one.confidence,
         priority=one.priority,
         anchors=list(one.anchors),
-        meta=one.meta | _sources(desk.now, one.session, one.agent),
+        meta=merged(one.meta, _sources(one.session, one.agent)),
     )
     row, fresh = _added(desk, _row(desk, one, LEAF, one.content, (), about))
     chain = None if one.chain is None else _chained(desk, one, row)
     desk.tell(
-        "claimed" if fresh else "claimed again", (row.addr,), one.session, one.agent, domain=one.domain or None, chain=chain
+        "claimed" if fresh else "claimed again",
+        (row.addr,),
+        one.session,
+        one.agent,
+        domain=one.domain or None,
+        chain=chain,
     )
     return row
 
@@ -84,12 +92,10 @@ def _claimed(desk: Desk, one: Claim) -> NodeRow:
 def _enter(desk: Desk, one: Claim) -> None:
     if one.session is None:
         return
-    whole = desk.enter(one.session, None, make=False)  # raises NotActive if the session has ended
-    if one.preliminary:
-        if whole is None or one.scope != whole.scope:
-            desk.enter(one.session, None if one.shared else one.agent)
-    elif one.agent is not None:
-        desk.enter(one.session, one.agent, make=False)
+    owner = None if one.shared else one.agent
+    if owner is not None:
+        desk.enter(one.session, None, make=False)  # raises NotActive if the whole session has ended
+    desk.enter(one.session, owner)
 
 
 def _row(
@@ -119,7 +125,7 @@ def _added(desk: Desk, row: NodeRow) -> tuple[NodeRow, bool]:
     return desk.put(row if known is None else joined(known, row)), known is None
 
 
-def _sources(now: int, session: str | None, agent: str | None) -> dict[str, Any]:
+def _sources(session: str | None, agent: str | None) -> dict[str, Any]:
     if session is None and agent is None:
         return {}
     named = {"session": session, "agent": agent}
@@ -154,15 +160,14 @@ def _chained(desk: Desk, one: Claim, row: NodeRow) -> str:
 # -- compress ------------------------------------------------------------------------------------------
 
 
-def compress(
-    addrs: Sequence[Any], content: str, one: Claim, now: int, shelf: Shelf
-) -> tuple[list[Change], Node]:
+def compress(addrs: Sequence[Any], content: str, one: Claim, now: int, shelf: Shelf) -> tuple[list[Change], Node]:
     """One node in the place of several: they stay readable, and leave the active set."""
     desk = Desk(shelf, now)
     _enter(desk, one)
     scopes = None if one.session is None else (one.scope, working_scope(one.session, None))
     inputs = [desk.reach(addr, scopes) for addr in addrs]
-    return desk.changes, node_of(_compressed(desk, inputs, content, one))
+    made = _compressed(desk, inputs, content, one)
+    return desk.changes, node_of(made)
 
 
 def _compressed(desk: Desk, inputs: list[NodeRow], content: str, one: Claim) -> NodeRow:
@@ -174,7 +179,7 @@ def _compressed(desk: Desk, inputs: list[NodeRow], content: str, one: Claim) -> 
         about.anchors = [*about.anchors, *(a for a in about_of(row).anchors if a not in about.anchors)]
     about.confidence = min(about_of(row).confidence for row in inputs)
     about.priority = max([one.priority, *(about_of(row).priority for row in inputs)])
-    about.meta = about.meta | one.meta | _sources(desk.now, one.session, one.agent)
+    about.meta = merged(about.meta | one.meta, _sources(one.session, one.agent))
     domains = {row.domain for row in inputs}
     made = _row(desk, one, COMPRESS, content, [row.addr for row in inputs], about, scope)
     made = made._replace(
@@ -208,12 +213,14 @@ def _summed_up(texts: list[str], content: str) -> About:
     values = list(dict.fromkeys(value for text in texts for value in values_of(text)))
     meta: dict[str, Any] = {"coverage": coverage(texts, content), "values": values[:VALUES_MAX]}
     if meta["coverage"] < COVERAGE_MIN:
-        meta["warning"] = "the summary says less than 60 % of what it stands for: mem.provenance(addr) has the originals"
+        meta["warning"] = (
+            "the summary says less than 60 % of what it stands for: mem.provenance(addr) has the originals"
+        )
     return About(meta=meta)
 
 
 _VALUES = re.compile(
-    r"(?<![\w.])[-+]?\d[\d_,.:/-]*\d%?(?:\s?[a-zA-Zµ]{1,3}\b)?|(?<![\w.])\d+%?(?:\s?[a-zA-Zµ]{1,3}\b)?"  # numbers, with units
+    r"(?<![\w.])[-+]?\d(?:[\d_,.:/-]*\d)?%?(?:\s?[a-zA-Zµ]{1,3}\b)?"  # numbers, with units
     r"|\b[A-Za-z_]\w*(?:[_.:/-]+\w+)+\b"  # identifiers, paths
     r"|\b[A-Z]\w*[A-Z]\w*\b|\b[a-z]+[A-Z]\w*\b"  # ACRONYMS, camelCase
     r"|(?<=[a-z,;:] )[A-Z][a-z]\w+"  # names within a sentence
@@ -248,14 +255,12 @@ def supersede(addr: Any, content: str, one: Claim, now: int, shelf: Shelf) -> tu
     _check_no_circle(desk, old, content)
     before = about_of(old)
     about = About(
-        confidence=max(one.confidence, before.confidence),
+        confidence=before.confidence if one.confidence is None else one.confidence,
         priority=max(one.priority, before.priority),
         reinforced=before.reinforced,
         anchors=[*before.anchors, *(a for a in one.anchors if a not in before.anchors)],
         domains=before.domains,
-        meta={name: before.meta[name] for name in INHERITED_META if name in before.meta}
-        | one.meta
-        | _sources(now, one.session, one.agent),
+        meta=merged(_inherited(before) | one.meta, _sources(one.session, one.agent)),
     )
     made = _row(desk, one, SUPERSEDE, content, [old.addr], about, old.scope)
     made, _ = _added(
@@ -276,13 +281,17 @@ def supersede(addr: Any, content: str, one: Claim, now: int, shelf: Shelf) -> tu
     return desk.changes, node_of(made)
 
 
+def _inherited(before: About) -> dict[str, Any]:
+    return {name: before.meta[name] for name in INHERITED_META if name in before.meta}
+
+
 def _check_no_circle(desk: Desk, old: NodeRow, content: str) -> None:
     """A claim is not superseded by itself, nor by one that it has superseded."""
     seen, line = set[bytes](), [old]
     for row in line:  # grows while it is walked
         if text(row.content) == content:
             raise Conflict(
-                f"{old.addr.hex()[:12]} would be superseded by what it says or replaced itself ({row.addr.hex()[:12]}): "
+                f"{old.addr.hex()[:12]} would be superseded by what it says or has replaced ({row.addr.hex()[:12]}): "
                 "mem.claim(content) makes that active again, and mem.retire(addr) takes this one out"
             )
         if row.type != stored(SUPERSEDE):

@@ -10,8 +10,8 @@ from threadline.errors import InvalidArgument, NotActive, NotFound
 from threadline.memory.rows import (
     ADDR_BYTES,
     LASTING,
-    Change,
     ChainRow,
+    Change,
     Dropped,
     EventRow,
     Extended,
@@ -66,7 +66,7 @@ class Desk:
         found |= {(r.addr, r.scope): r for r in self._nodes.values() if first <= r.addr <= last}
         addrs = sorted({addr for addr, _ in found})
         if not addrs:
-            raise NotFound("node", named, HINT)
+            raise NotFound("node", getattr(named, "addr", named), HINT)
         if len(addrs) > 1:
             short = ", ".join(addr.hex()[:16] for addr in addrs[:4])
             raise InvalidArgument(f"{named!r} is the beginning of several addresses ({short} …): give more of it")
@@ -191,7 +191,7 @@ def addr_range(named: Any) -> tuple[bytes, bytes]:
     digits = addr.lower() if isinstance(addr, str) else ""
     if not PREFIX_MIN <= len(digits) <= 2 * ADDR_BYTES or digits.strip("0123456789abcdef"):
         raise InvalidArgument(
-            f"an address is {2 * ADDR_BYTES} hexadecimal digits or the first {PREFIX_MIN} and more of them, not {named!r}"
+            f"an address is {2 * ADDR_BYTES} hexadecimal digits, or {PREFIX_MIN} and more of the first, not {named!r}"
         )
     full = 2 * ADDR_BYTES
     return bytes.fromhex(digits.ljust(full, "0")), bytes.fromhex(digits.ljust(full, "f"))
@@ -205,4 +205,3 @@ def _latest(rows: list[ChainRow]) -> ChainRow:
 
 def _stored(value: str | None) -> bytes | None:
     return None if value is None else stored(value)
-

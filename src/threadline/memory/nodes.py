@@ -1,7 +1,7 @@
 """Nodes: claims that are addressed by their content.
 
-An address is a SHA-256 over type, content and inputs, in their order. Metadata stands beside it, is no part of it, and is
-only ever added to."""
+An address is a SHA-256 over type, content and inputs, in their order. Metadata stands beside it, is no part of it, and
+is only ever added to."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """From working memory to the lasting one: promotion, the end of a session, archives.
 
-Nothing preliminary is ever lost: what ends is promoted, or stays where it is, archived, until somebody asks for it to be
-collected. Promotion joins what is already there and replaces nothing."""
+Nothing preliminary is ever lost: what ends is promoted, or stays where it is, archived, until somebody asks for it to
+be collected. Promotion joins what is already there and replaces nothing."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from threadline.errors import NotFound
 from threadline.memory.chains import ACTIVE, ARCHIVED, PRELIMINARY, Chain, chain_of, is_open, meta_of, with_meta
 from threadline.memory.desk import Desk
 from threadline.memory.nodes import About, Node, about_bytes, about_of, is_live, joined, merged, node_of
-from threadline.memory.rows import LASTING, Change, ChainRow, NodeRow, Shelf, WorkingRow, split_addrs
+from threadline.memory.rows import LASTING, ChainRow, Change, NodeRow, Shelf, WorkingRow, split_addrs
 
 
 class Promotion(Struct, frozen=True):
@@ -151,7 +151,11 @@ def _promote_chain(desk: Desk, row: ChainRow) -> tuple[list[bytes], list[bytes]]
 
 def _lasting_chain(desk: Desk, row: ChainRow) -> ChainRow:
     """The chain itself, lasting from now on; or the open lasting one of its name, longer now, to which it leads."""
-    origin = {"session": text_or_none(row.session), "agent": text_or_none(row.agent), "at": moment(desk.now).isoformat()}
+    origin = {
+        "session": text_or_none(row.session),
+        "agent": text_or_none(row.agent),
+        "at": moment(desk.now).isoformat(),
+    }
     said = {"promoted": [{name: value for name, value in origin.items() if value is not None}]}
     known = [c for c in desk.chains_named(text(row.name)) if c.scope == LASTING and is_open(c)]
     if not known:
@@ -182,7 +186,10 @@ def _told(
 def end(session: str, agent: str | None, promoting: bool, now: int, shelf: Shelf) -> tuple[list[Change], Ending]:
     """Promote all that is preliminary, unless told not to, and archive the rest."""
     desk = Desk(shelf, now)
-    workings = [row for row in _of(desk, session, agent) if row.ended_at is None]
+    known = _of(desk, session, agent)
+    workings = [row for row in known if row.ended_at is None]
+    if not known and (begun := desk.enter(session, agent)) is not None:  # it has ended all the same
+        workings = [begun]
     nodes, chains = _promote_scopes(desk, workings) if promoting else ([], [])
     archived: dict[bytes, None] = {}
     archived_chains = []
@@ -209,14 +216,9 @@ def end(session: str, agent: str | None, promoting: bool, now: int, shelf: Shelf
 
 
 def _of(desk: Desk, session: str, agent: str | None) -> list[WorkingRow]:
-    """The working memories of a session, or of one agent in it. Raises NotFound where there is none."""
+    """The working memories of a session, or of one agent in it."""
     found = desk.workings(session)
-    if agent is not None:
-        found = [row for row in found if row.agent == stored(agent)]
-    if not found:
-        name = session if agent is None else f"{session} ({agent})"
-        raise NotFound("working memory of session", name, "mem.claim(…, session=…, preliminary=True) begins one")
-    return found
+    return found if agent is None else [row for row in found if row.agent == stored(agent)]
 
 
 def summary(session: str, agent: str | None, now: int, shelf: Shelf) -> tuple[list[Change], Summary]:
@@ -230,8 +232,8 @@ def summary(session: str, agent: str | None, now: int, shelf: Shelf) -> tuple[li
         preliminary=tuple(node_of(row) for row in rows if row.promoted_at is None),
         promoted=tuple(row.addr.hex() for row in rows if row.promoted_at is not None),
         chains=tuple(chains),
-        ended=all(row.ended_at is not None for row in workings),
-        turns=max(row.turns for row in workings),
+        ended=bool(workings) and all(row.ended_at is not None for row in workings),
+        turns=max((row.turns for row in workings), default=0),
     )
 
 
@@ -241,7 +243,8 @@ def summary(session: str, agent: str | None, now: int, shelf: Shelf) -> tuple[li
 def archives(shelf: Shelf) -> tuple[list[Change], list[Archive]]:
     """What has ended, the oldest end first."""
     ended = sorted((row for row in shelf.workings() if row.ended_at is not None), key=lambda row: row.ended_at or 0)
-    return [], [_archive(row, shelf)[0] for row in ended]
+    found = [_archive(row, shelf)[0] for row in ended]
+    return [], [archive for archive in found if archive.nodes or archive.chains]
 
 
 def _archive(row: WorkingRow, shelf: Shelf) -> tuple[Archive, int]:
@@ -262,12 +265,13 @@ def recover(session: str, agent: str | None, now: int, shelf: Shelf) -> tuple[li
     """Bring back what was archived, whole: the nodes that are preliminary again."""
     desk = Desk(shelf, now)
     workings = [row for row in _of(desk, session, agent) if row.ended_at is not None]
+    if not workings:
+        raise NotFound("archive of session", session, "mem.archives() lists them")
     for working in workings:
         desk.put_working(working._replace(ended_at=None, touched_at=now))
     rows = [row for working in workings for row in shelf.nodes_in(working.scope, active=False)]
     back = [row for row in rows if row.promoted_at is None]
-    if workings:
-        desk.tell("recovered", tuple(row.addr for row in back), session, agent)
+    desk.tell("recovered", tuple(row.addr for row in back), session, agent)
     return desk.changes, [node_of(row) for row in back]
 
 

@@ -6,9 +6,8 @@ near. The index is asked word by word for the newest holders, so that a common w
 from __future__ import annotations
 
 from collections.abc import Iterable
+from html import escape
 from math import log
-
-from msgspec import Struct
 
 from threadline.core.entries import text
 from threadline.core.tokens import estimate_text
@@ -25,21 +24,21 @@ HALF_LIFE_DAYS = 30.0
 STALE_DAYS = 21
 
 
-class Recalled(Struct, frozen=True):
-    """A node that was found, how well it fits, and which words of the query it holds. Its content is data: what somebody
-    claimed, never an instruction."""
+class Recalled(Node, frozen=True):
+    """A node that was found, how well it fits, and which words of the query it holds.
 
-    node: Node
-    score: float
-    words: tuple[str, ...]
+    Its content is data: what somebody claimed, never an instruction. `quoted` says so to a model."""
 
-    @property
-    def addr(self) -> str:
-        return self.node.addr
+    score: float = 0.0
+    words: tuple[str, ...] = ()
 
     @property
-    def content(self) -> str:
-        return self.node.content
+    def quoted(self) -> str:
+        """For a prompt: the content between marks that it cannot close, with where it comes from."""
+        said = ", ".join(filter(None, (f"session {self.session}" if self.session else "", self.agent or "")))
+        source = escape(f"{said or 'unknown'}, {self.created_at:%Y-%m-%d}", quote=True)
+        plain = escape(self.content, quote=False)
+        return f'<memory addr="{self.addr[:12]}" confidence="{self.confidence:g}" from="{source}">\n{plain}\n</memory>'
 
 
 def recall(
@@ -61,15 +60,16 @@ def recall(
     for row, found, weight in held:
         live = is_live(row, now) and row.promoted_at is None and in_domain(row, domain)
         if live and (weight > 0 or not words):
-            hit = Recalled(node_of(row), round(weight * standing(row, now), 4), found)
+            hit = _hit(row, round(weight * standing(row, now), 4), found)
             if row.addr not in best or best[row.addr].score < hit.score:
                 best[row.addr] = hit
-    ranked = sorted(best.values(), key=lambda hit: (-hit.score, -_age_key(hit), hit.addr))
+    ranked = sorted(best.values(), key=lambda hit: (-hit.score, -hit.created_at.timestamp(), hit.addr))
     return [], _within(ranked[:limit], budget_tokens)
 
 
-def _age_key(hit: Recalled) -> float:
-    return hit.node.created_at.timestamp()
+def _hit(row: NodeRow, score: float, words: tuple[str, ...]) -> Recalled:
+    node = node_of(row)
+    return Recalled(**{name: getattr(node, name) for name in node.__struct_fields__}, score=score, words=words)
 
 
 def _candidates(words: list[str], limit: int, domain: str | None, shelf: Shelf) -> Iterable[NodeRow]:
@@ -105,7 +105,9 @@ def _weigh(words: list[str], rows: list[NodeRow]) -> list[tuple[NodeRow, tuple[s
     """Each row with the words that it holds and their weight: rare words among the candidates count more."""
     if not words:
         return [(row, (), 1.0) for row in rows]
-    held = [(row, {*words_of(f"{text(row.domain)} {' '.join(about_of(row).domains)} {text(row.content)}")}) for row in rows]
+    held = [
+        (row, {*words_of(f"{text(row.domain)} {' '.join(about_of(row).domains)} {text(row.content)}")}) for row in rows
+    ]
     holders = {word: sum(word in said for _, said in held) for word in words}
     worth = {word: log(1 + (len(rows) + 1) / (1 + holders[word])) for word in words}
     total = sum(worth.values()) or 1.0
@@ -122,7 +124,8 @@ def standing(row: NodeRow, now: int) -> float:
     about = about_of(row)
     days = max(0, now - row.touched_at) / DAY_US
     fresh = 0.5 ** (days / HALF_LIFE_DAYS)
-    return about.confidence * (1 + 0.25 * fresh) * (1 + 0.1 * log(1 + about.reinforced)) * (1 + 0.2 * about.priority)
+    worth = about.confidence * (1 + 0.25 * fresh) * (1 + 0.1 * log(1 + about.reinforced)) * (1 + 0.2 * about.priority)
+    return float(worth)
 
 
 def _within(hits: list[Recalled], budget_tokens: int | None) -> list[Recalled]:

@@ -14,7 +14,7 @@ from threadline.core.tokens import estimate_text
 from threadline.memory.chains import OPEN, Chain, chain_of, meta_of
 from threadline.memory.nodes import SUPERSEDE, Node, about_of, in_domain, is_live, node_of
 from threadline.memory.recalling import DAY_US, freshness, standing
-from threadline.memory.rows import LASTING, Change, ChainRow, NodeRow, Shelf, WorkingRow, split_addrs
+from threadline.memory.rows import LASTING, ChainRow, Change, NodeRow, Shelf, WorkingRow, split_addrs
 from threadline.memory.words import query_words, words_of
 
 CHAINS_MAX = 3
@@ -72,7 +72,7 @@ def score(chain: ChainRow, nodes: dict[bytes, NodeRow], view: View, words: list[
         return 0.0
     worth = [_relevance(row, words) * standing(row, now) for row in members]
     coherence = sum(value > 0 for value in worth) / len(worth)
-    base = sum(worth) * coherence
+    base = sum(worth) / len(worth) * coherence
     if base == 0 and not meta_of(chain).get("plan_root"):
         return 0.0
     own = view.agent is not None and chain.agent == stored(view.agent)
@@ -141,7 +141,11 @@ def _node_lines(row: NodeRow, now: int) -> list[str]:
     first, *rest = text(row.content)[:LINE_CHARS].splitlines() or [""]
     said = text_or_none(row.agent)
     tail = f"  [{' · '.join(mark for mark in [*marks, _one_line(said or '')] if mark)}]"
-    return [f"- {first}{tail if not rest else ''}", *(f"    {line}" for line in rest), *([f"   {tail}"] if rest else [])]
+    return [
+        f"- {first}{tail if not rest else ''}",
+        *(f"    {line}" for line in rest),
+        *([f"   {tail}"] if rest else []),
+    ]
 
 
 def _one_line(name: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, Protocol, TypeAlias, TypeVar
 
-from threadline.core.digest import identity, seal
+from threadline.core.digest import identity
 from threadline.core.entries import stored
 
 T = TypeVar("T")
@@ -168,14 +168,6 @@ class Shelf(Protocol):
 
 
 Deed: TypeAlias = Callable[[Shelf], tuple[Sequence[Change], T]]
-
-
-def row_seal(tree: bytes, row: Row) -> bytes:
-    return seal(tree, *row)
-
-
-def is_sound(tree: bytes, row: Row, mark: bytes) -> bool:
-    return mark == seal(tree, *row)
 
 
 def split_addrs(joined: bytes) -> list[bytes]:

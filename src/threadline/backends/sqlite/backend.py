@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 
@@ -29,13 +29,25 @@ from threadline.backends.backend import (
     Written,
 )
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions, trees, usage
+from threadline.backends.sqlite import (
+    changes,
+    files,
+    inbox,
+    leases,
+    memory,
+    sessions,
+    streams,
+    transactions,
+    trees,
+    usage,
+)
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
 from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
+from threadline.core.entries import stored
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
@@ -43,6 +55,9 @@ from threadline.core.ops import Op
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
+from threadline.memory.rows import Deed, Place
+
+T = TypeVar("T")
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
 MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
@@ -393,6 +408,38 @@ class SqliteBackend:
             raise Damaged(None, None, f"a row cannot be read: {error}") from error
         finally:
             self._pool.give(connection)
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        answer: T = self._submit(memory.act, place, deed, keyed=True)
+        return answer
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        if by_words and not self._read_only:
+            self._index_words()
+        with self._reading() as connection, _snapshot(connection):
+            return deed(memory.shelf(connection, place))[1]
+
+    def _index_words(self) -> None:
+        with self._reading() as connection:
+            lags = memory.lags(connection)
+        while lags:
+            lags = self._submit(memory.catch_up)
+
+    def memories(self) -> Iterator[Place]:
+        last = b""
+        while found := self._page_of_memories(last):
+            yield from found
+            last = found[-1].tree
+
+    def _page_of_memories(self, after: bytes) -> list[Place]:
+        with self._reading() as connection:
+            return memory.places(connection, after)
+
+    def forget(self, namespace: str, session: str) -> int:
+        count: int = self._submit(memory.forget, stored(namespace), stored(session))
+        return count
 
     # -- following -------------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ from threadline.testing.contract.keys import KeysContract
 from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
+from threadline.testing.contract.memory import DurableMemoryContract, MemoryContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.sessions import SessionsContract
 from threadline.testing.contract.state import DurableStateContract, StateContract
@@ -59,6 +60,7 @@ class StoreContract(
     UsageContract,
     DeletionContract,
     PruneContract,
+    MemoryContract,
 ):
     """All that holds while a store is open."""
 
@@ -69,6 +71,7 @@ class DurableContract(
     DurableInboxContract,
     DurableDraftContract,
     DurableFollowContract,
+    DurableMemoryContract,
 ):
     """All that is still there when the store is opened again."""
 
@@ -86,6 +89,7 @@ __all__ = [
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
+    "DurableMemoryContract",
     "DurableStateContract",
     "ErrorsContract",
     "FollowContract",
@@ -95,6 +99,7 @@ __all__ = [
     "LeaseContract",
     "ListingContract",
     "LogContract",
+    "MemoryContract",
     "OpenStore",
     "OpeningContract",
     "PruneContract",

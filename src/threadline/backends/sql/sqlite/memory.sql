@@ -23,21 +23,21 @@ SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_a
        content, seal
 FROM   node
 WHERE  tree = ? AND scope = ? AND active = ?
-ORDER BY node
+ORDER BY created_at, addr
 
 -- memory_all_nodes: all nodes of a scope
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
        content, seal
 FROM   node
 WHERE  tree = ? AND scope = ?
-ORDER BY node
+ORDER BY created_at, addr
 
 -- memory_origins: lasting nodes that come from no other, and roots
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
        content, seal
 FROM   node
 WHERE  tree = ? AND scope = x'' AND (inputs = x'' OR type = x'726f6f74')
-ORDER BY node
+ORDER BY created_at, addr
 
 -- memory_consumers: the nodes that were made of one
 SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
@@ -45,7 +45,7 @@ SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_
 FROM   node_input i
 JOIN   node n ON n.tree = i.tree AND n.addr = i.addr AND n.scope = i.scope
 WHERE  i.tree = ? AND i.input = ?
-ORDER BY n.node
+ORDER BY n.created_at, n.addr, n.scope
 
 -- memory_put_node: a node that is new, or is there and has changed beside its content
 INSERT INTO node (tree, scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain,
@@ -106,7 +106,7 @@ ORDER BY started_at, scope
 -- memory_workings_of: the working memories of a session
 SELECT scope, session, agent, started_at, touched_at, ended_at, turns, folded, seal
 FROM   working
-WHERE  namespace = ? AND session = ? AND tree = ?
+WHERE  tree = ? AND namespace = ? AND session = ?
 ORDER BY started_at, scope
 
 -- memory_put_working: a working memory that is new, or has changed
@@ -147,6 +147,9 @@ DELETE FROM working WHERE tree = ? AND scope = ?
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM working WHERE namespace = ? AND session = ?
 
+-- namespace_of: the namespace of a session
+SELECT namespace FROM session WHERE session = ?
+
 -- memory_places: all memories
 SELECT namespace, project FROM memory WHERE tree > ? ORDER BY tree LIMIT 100
 
@@ -166,9 +169,9 @@ UPDATE node_indexed SET upto = ?
 SELECT n.addr, n.touched_at
 FROM   node_text t
 CROSS JOIN node n ON n.node = t.rowid
-WHERE  t.node_text MATCH ? AND n.tree = ? AND n.scope = x'' AND n.active = 1
+WHERE  n.tree = ?1 AND t.node_text MATCH ?2 AND n.scope = x'' AND n.active = 1
 ORDER BY t.rowid DESC
-LIMIT  ?
+LIMIT  ?3
 
 -- memory_tail: active lasting nodes of a memory that are not in the index of words
 SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,

@@ -267,7 +267,7 @@ CREATE TABLE node (
     UNIQUE (tree, addr, scope)
 ) STRICT;
 
-CREATE INDEX node_by_scope ON node (tree, scope, active);
+CREATE INDEX node_by_scope ON node (tree, scope, active, created_at);
 
 -- Which nodes were made of a node.
 CREATE TABLE node_input (
