@@ -30,6 +30,7 @@ from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.memory import DurableMemoryContract, MemoryContract
 from threadline.testing.contract.opening import OpeningContract
+from threadline.testing.contract.search import DurableSearchContract, SearchContract
 from threadline.testing.contract.sessions import SessionsContract
 from threadline.testing.contract.state import DurableStateContract, StateContract
 from threadline.testing.contract.subagents import SubagentsContract
@@ -61,6 +62,7 @@ class StoreContract(
     DeletionContract,
     PruneContract,
     MemoryContract,
+    SearchContract,
 ):
     """All that holds while a store is open."""
 
@@ -72,6 +74,7 @@ class DurableContract(
     DurableDraftContract,
     DurableFollowContract,
     DurableMemoryContract,
+    DurableSearchContract,
 ):
     """All that is still there when the store is opened again."""
 
@@ -90,6 +93,7 @@ __all__ = [
     "DurableInboxContract",
     "DurableLogContract",
     "DurableMemoryContract",
+    "DurableSearchContract",
     "DurableStateContract",
     "ErrorsContract",
     "FollowContract",
@@ -103,6 +107,7 @@ __all__ = [
     "OpenStore",
     "OpeningContract",
     "PruneContract",
+    "SearchContract",
     "SessionsContract",
     "StateContract",
     "StoreContract",
