@@ -13,7 +13,7 @@ from pathlib import Path
 
 import apsw
 
-from torture import mutants, planting  # planting first: a mutant must be there before what it changes
+from torture import mutants, planting  # noqa: F401 - a mutant is planted before what it changes is imported
 from torture.classes import ALL
 from torture.runner import Run, Torture, Unit, play, report, table
 

@@ -3,8 +3,8 @@
     python -m torture --mutants                  # all of them
     python -m torture --mutants no-sync          # one
 
-A mutant is a piece of source text and what stands there instead. It lives in one process (`torture.planting`); the test,
-or the class of torture, must fail there, and a mutant that nothing catches is a hole in the tests."""
+A mutant is a piece of source text and what stands there instead. It lives in one process (`torture.planting`); the
+test, or the class of torture, must fail there, and a mutant that nothing catches is a hole in the tests."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).parent.parent
-PATIENCE_S = 300  # a mutant that lets a test hang is caught by it
+PATIENCE_S = 150  # a mutant that lets a test hang is caught by it
 FAILED = 1  # of pytest and of the torture; other codes mean that nothing was tested
 
 
@@ -79,8 +79,9 @@ MUTANTS = (
         "takes-a-full-disk-for-stored",
         "full disk",
         "backends/sqlite/backend.py",
-        "            job.fail(caused(translated(error), error))\n            return connection\n        except apsw.Error as error:",
-        "            job.answer, job.done = answer, True\n            return connection\n        except apsw.Error as error:",
+        "            job.fail(caused(translated(error), error))\n"
+        "            return connection\n        except apsw.Error",
+        "            job.answer, job.done = answer, True\n            return connection\n        except apsw.Error",
         ("tests/promises/test_io_errors.py", "-k", "full"),
     ),
     Mutant(
@@ -172,7 +173,7 @@ MUTANTS = (
         "upgrades",
         "backends/sqlite/files.py",
         "                connection.execute(steps[step])\n",
-        '                connection.execute(steps[step])\n                connection.execute("COMMIT; BEGIN IMMEDIATE")\n',
+        '                connection.execute(steps[step] + ";COMMIT; BEGIN IMMEDIATE")\n',
         ("tests/promises/test_upgrade.py", "-k", "killed or fails"),
     ),
     Mutant(
@@ -248,6 +249,79 @@ MUTANTS = (
         'known = None if new.id is None else one(connection, "find_request", (ref.tree, stored(new.id)))',
         "known = None",
         ("tests/contract/test_sqlite.py", "-k", "usage or request"),
+    ),
+    Mutant(
+        "a-share-is-believed",
+        "damage",
+        "backends/sqlite/sessions.py",
+        "        if seal(session, first, last, log) != mark:\n",
+        "        if False:\n",
+        ("tests/promises/test_bit_flips.py", "-k", "share"),
+    ),
+    Mutant(
+        "a-server-may-answer-before-it-writes",
+        "PostgreSQL: crashes",
+        "backends/postgres/backend.py",
+        'self._durable = durability == "full"',
+        "self._durable = False",
+        ("tests/promises/test_postgres_schema.py", "-k", "as_durable"),
+    ),
+    Mutant(
+        "an-unkeyed-call-is-made-again",
+        "PostgreSQL: faults",
+        "backends/postgres/backend.py",
+        "            if not keyed:\n                raise\n",
+        "",
+        ("tests/promises/test_postgres_faults.py", "-k", "lost_answer"),
+    ),
+    Mutant(
+        "reads-the-head-without-its-lock",
+        "PostgreSQL: many writers",
+        "backends/sql/postgres/functions.sql",
+        "SELECT * INTO h FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;",
+        "SELECT * INTO h FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session;",
+        ("tests/promises/test_postgres_writers.py",),
+    ),
+    Mutant(
+        "a-copy-leaves-the-inbox-behind",
+        "copies",
+        "backends/copying.py",
+        "                self._target.enqueue(Target(there), letter)\n",
+        "                pass\n",
+        ("tests/promises/test_copy.py", "-k", "waits"),
+    ),
+    Mutant(
+        "looks-for-a-key-in-every-tree",
+        "PostgreSQL: trees",
+        "backends/sql/postgres/functions.sql",
+        "WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;\n"
+        "            IF FOUND THEN\n                IF k.identity",
+        "WHERE  s.session = the_session;\n            IF FOUND THEN\n                IF k.identity",
+        ("tests/promises/test_postgres_trees.py", "-k", "append_function"),
+    ),
+    Mutant(
+        "admits-every-tenant",
+        "PostgreSQL: tenants",
+        "backends/sql/postgres/tenants.sql",
+        "USING (threadline.admitted(realm))'",
+        "USING (true)'",
+        ("tests/promises/test_postgres_tenants.py", "-k", "no_sql"),
+    ),
+    Mutant(
+        "verify-believes-the-head-on-a-server",
+        "PostgreSQL: damage",
+        "backends/postgres/verify.py",
+        "    if head_seal(tree, number, realm, own, *columns[:3]) != mark:\n",
+        "    if False:\n",
+        ("tests/promises/test_postgres_damage.py", "-k", "changed_value"),
+    ),
+    Mutant(
+        "an-importer-forgets-what-it-cannot-read",
+        "hostile input",
+        "transcripts/desk.py",
+        "reported = sum(problem.length for problem in source.problems.values())",
+        "reported = 0",
+        ("torture", "readers", "--scale", "0.05"),
     ),
 )
 

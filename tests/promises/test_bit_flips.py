@@ -67,7 +67,9 @@ def test_a_share_that_points_elsewhere_leads_to_no_other_sessions_entries(path: 
         store.session("one").append("of one")
         store.session("two").append("of two")
     with closing(apsw.Connection(str(path))) as connection:
-        connection.execute("UPDATE share SET log = (SELECT max(log) FROM share) WHERE log = (SELECT min(log) FROM share)")
+        connection.execute(
+            "UPDATE share SET log = (SELECT max(log) FROM share) WHERE log = (SELECT min(log) FROM share)"
+        )
 
     with threadline.open(path) as store, pytest.raises(threadline.Damaged, match="where its entries lie"):
         store.session("one").messages()

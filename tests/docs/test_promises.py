@@ -1,0 +1,42 @@
+"""The page of promises: every test that it names is there, and every promise has a mutant that is there, too."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from torture.classes import ALL as CLASSES
+from torture.mutants import ALL as MUTANTS
+from torture.mutants import Mutant
+from torture.planting import mutated
+
+ROOT = Path(__file__).parent.parent.parent
+ROW = re.compile(r"^\| (\d+) \| (.+?) \| (.+?) \| (.+?) \|$", re.MULTILINE)
+NAMES = re.compile(r"`([^`]+)`")
+ROWS = {int(n): (NAMES.findall(tests), NAMES.findall(mutants)) for n, _, tests, mutants in
+        ROW.findall((ROOT / "docs" / "promises.md").read_text(encoding="utf-8"))}  # fmt: skip
+
+
+def test_the_promises_are_numbered() -> None:
+    assert list(ROWS) == list(range(1, len(ROWS) + 1))
+    assert len(ROWS) > 20
+
+
+@pytest.mark.parametrize("number", ROWS)
+def test_what_a_promise_names_is_there(number: int) -> None:
+    tests, mutants = ROWS[number]
+    missing = [name for name in tests if not (ROOT / name).is_file() and name.removeprefix("torture ") not in CLASSES]
+
+    assert missing == []
+    assert set(mutants) <= set(MUTANTS)
+    assert mutants, "no mutant shows that these tests can fail"
+
+
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
+def test_a_mutant_changes_one_piece_of_the_source_and_stands_beside_its_promise(mutant: Mutant) -> None:
+    assert mutated(mutant)  # raises where the text is not there once
+
+    promised = [tests for tests, mutants in ROWS.values() if mutant.name in mutants]
+    caught_by = "torture " + mutant.caught_by[1] if mutant.caught_by[0] == "torture" else mutant.caught_by[0]
+    assert any(caught_by in tests for tests in promised)
