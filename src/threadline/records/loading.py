@@ -1,0 +1,496 @@
+"""Taking records into a store: what is there already is compared and left alone, what is new is added as it was.
+
+Entries keep their content, time, number and digest; all that follows from them is computed anew, so that nothing
+in a file can make a store that does not hold together. A session that is there and goes another way in the file
+becomes a fork. A missing entry leaves a mark in its place, so that all others keep their numbers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from hashlib import sha256
+from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from threadline.backends.backend import STATUSES, Backend, KeyRow, Kin, Original, Piece, Portion, Ref, Target
+from threadline.core import codec
+from threadline.core.about import About, freed, unopened
+from threadline.core.digest import SIZE, entry_digest, link
+from threadline.core.entries import OTHER, SILENT, Draft, Row, data_draft, micros, stored, summary, voice_of
+from threadline.core.fold import State, after, start, state_at
+from threadline.core.inbox import Letter
+from threadline.core.reading import NO_LOG
+from threadline.core.spending import Charge, Tokens
+from threadline.core.streams import Chunk, NewStream
+from threadline.core.view import Log
+from threadline.errors import Damaged, InvalidMessage, Stale
+from threadline.messages import Message
+from threadline.records.dumping import charges_of
+from threadline.records.shapes import DraftRecord, EntryRecord, InboxRecord, RequestRecord, SessionRecord
+from threadline.store import Store
+
+PORTION = 1_000  # entries of one transaction
+PORTION_BYTES = 2**22
+LOST_MAX = 10_000  # entries in a row that may be missing: more is not a damaged file, but another one
+LOST = "lost"  # the kind of the mark that stands for a missing entry
+ID_CHARS = 500
+
+# What a fold may stumble over in a file that was made to be read wrong.
+NONSENSE = (Damaged, InvalidMessage, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
+
+
+class Outcome(Struct, frozen=True):
+    """What became of a session of the file: its id in the store, how many entries were added, and how.
+
+    `how` is "made", "grown", "forked" (it goes another way than the one that is there), "unchanged" or "set aside"."""
+
+    id: str
+    entries: int
+    how: str
+    remarks: tuple[str, ...] = ()
+
+
+class Loader:
+    """Takes the records of a file, in their order: a session, what belongs to it, and `finish`; then the next one.
+
+    Each method returns None, or what is wrong with the record, which is then set aside. With `dry_run` nothing is
+    written, and the outcomes are what they would be."""
+
+    def __init__(self, store: Store, *, dry_run: bool = False) -> None:
+        self._store = store
+        self._backend = store._backend
+        self._dry_run = dry_run
+        self._there: dict[tuple[str, str], _Place] = {}  # sessions of this file, by namespace and id
+        self._loading: _Loading | None = None
+
+    def session(self, record: SessionRecord) -> str | None:
+        namespace = self._store.namespace or record.namespace
+        try:
+            loading = _Loading(self._backend, record, namespace, self._there, dry_run=self._dry_run)
+        except _SetAside as reason:
+            self._loading = None
+            return str(reason)
+        self._loading = loading
+        return None
+
+    def entry(self, record: EntryRecord) -> str | None:
+        return "it belongs to a session that was set aside" if self._loading is None else self._loading.entry(record)
+
+    def inbox(self, record: InboxRecord) -> str | None:
+        return self._beside(lambda loading: loading.letters.append(record))
+
+    def draft(self, record: DraftRecord) -> str | None:
+        return self._beside(lambda loading: loading.drafts.append(record))
+
+    def request(self, record: RequestRecord) -> str | None:
+        return self._beside(lambda loading: loading.request(record))
+
+    def _beside(self, take: Any) -> str | None:
+        if self._loading is None:
+            return "it belongs to a session that was set aside"
+        take(self._loading)
+        return None
+
+    def finish(self, *, cut_off: bool = False) -> Outcome | None:
+        """The session is over; `cut_off` if the file ends in it, so that the rest may come another time."""
+        loading, self._loading = self._loading, None
+        return None if loading is None else loading.finish(cut_off)
+
+
+class _SetAside(Exception):
+    """Why a session cannot be taken in."""
+
+
+class _Place(Struct, frozen=True):
+    """Where a session of the file stands in the store; `whole` while its entries have the chain of the file."""
+
+    ref: Ref | None
+    head: int
+    whole: bool
+
+
+class _Loading:
+    """One session of a file on its way into the store."""
+
+    def __init__(
+        self,
+        backend: Backend,
+        record: SessionRecord,
+        namespace: str,
+        there: dict[tuple[str, str], _Place],
+        *,
+        dry_run: bool,
+    ) -> None:
+        self.letters: list[InboxRecord] = []
+        self.drafts: list[DraftRecord] = []
+        self._requests: list[Charge] = []
+        self._known: Counter[Charge] | None = None
+        self._backend, self._record, self._namespace, self._places = backend, record, namespace, there
+        self._dry_run = dry_run
+        self._about = record.about
+        self._tree = _tree(record, namespace)
+        self._remarks: list[str] = []
+        self._added = 0
+        self._how = "unchanged"
+        self._whole = True  # nothing is missing in the file so far
+        self._seq = record.base  # the last entry that was seen
+        self._exact: bytes | None = None  # the chain of the file there; None where it is not known
+        self._stored: Iterator[Row] = iter(())
+        self._log = _Overlay(NO_LOG)
+        self._keys: list[KeyRow] = []
+        self._size = 0
+        self._open_call = 0  # the last entry of the keyed call that is under way
+        self._before_call: State | None = None
+        self._ref = backend.find(namespace, id=record.id)
+        if self._ref is None:
+            self._make(record.id, record.key)
+            self._how = "made"
+        else:
+            self._compare(self._ref, self._seq + 1)
+
+    # -- where it goes -----------------------------------------------------------------------------------
+
+    def _compare(self, ref: Ref, first: int) -> None:
+        """Entries from `first` on are compared with those that are there, until they end."""
+        self._ref, self._state = ref, self._backend.state(ref)
+        self._stored = self._backend.log(ref).rows(first, self._state.head)
+        self._log = _Overlay(self._backend.log(ref))
+        self._comparing = self._state.head >= first
+
+    def _make(self, id: str, key: str | None) -> None:
+        """A session as the file has it, with nothing of its own yet."""
+        pieces, whole = self._shared()
+        salt = bytes.fromhex(self._record.salt)
+        base = State(0, salt, *[0] * 8) if self._dry_run else _base(self._backend, self._tree, pieces, salt)
+        self._exact = base.chain if whole and not self._dry_run else None
+        if key is not None and self._backend.find(self._namespace, key=key) is not None:
+            self._remarks.append(f"its key {key!r} belongs to another session: it has none here")
+            key = None
+        self._about, kin = self._kin()
+        self._begin(id, key, pieces, kin, base, salt)
+
+    def _begin(self, id: str, key: str | None, pieces: tuple[Piece, ...], kin: Kin, base: State, salt: bytes) -> None:
+        self._comparing = False
+        self._state = base
+        if self._dry_run:
+            self._ref = None
+            return
+        blank = Ref(0, id, key, (), self._tree)
+        created, updated = micros(self._record.created_at), micros(self._record.updated_at)
+        original = Original(blank, self._namespace, salt, created, updated, self._record.status, self._about, None)
+        self._ref = self._backend.adopt(original, pieces, kin, base)
+        self._log = _Overlay(self._backend.log(self._ref))
+
+    def _shared(self) -> tuple[tuple[Piece, ...], bool]:
+        """What it shares, in the logs of this store, and whether that is as the file has it."""
+        pieces: list[Piece] = []
+        whole = True
+        for id, first, last in self._record.shares:
+            place = self._place(id)
+            if place is None or place.head < last:
+                raise _SetAside(f"it shares entries of session {id!r}, which are neither in the file nor in the store")
+            whole = whole and place.whole
+            if place.ref is not None:
+                pieces += (Piece(p.log, max(p.first, first), min(p.last, last)) for p in place.ref.lineage)
+        return tuple(piece for piece in pieces if piece.first <= piece.last), whole
+
+    def _kin(self) -> tuple[About, Kin]:
+        about = self._about
+        origin = None if about.origin is None else self._place(about.origin[0])
+        parent = None if about.parent is None else self._place(about.parent)
+        if about.parent is not None and (parent is None or parent.ref is None):
+            about = freed(about)
+        return about, Kin(None if origin is None else origin.ref, None if parent is None else parent.ref)
+
+    def _place(self, id: str) -> _Place | None:
+        """A session of the same tree: of this file, or else of the store."""
+        if (known := self._places.get((self._namespace, id))) is not None:
+            return known
+        ref = self._backend.find(self._namespace, id=id)
+        if ref is None or ref.tree != self._tree:
+            return None
+        return _Place(ref, self._backend.state(ref).head, True)
+
+    def _fork(self, record: EntryRecord) -> None:
+        """From here on the file goes another way than the store: it becomes a session of its own, always the same."""
+        id = f"{self._record.id[:ID_CHARS]}~{record.chain[:8]}"
+        there, at = self._ref, record.seq - 1
+        assert there is not None
+        if self._how != "forked":
+            self._remarks.append(f"it goes another way than session {there.id!r} from entry {record.seq} on: {id!r}")
+        self._how = "forked"
+        if (known := self._backend.find(self._namespace, id=id)) is not None:
+            self._compare(known, record.seq)
+            return
+        salt = bytes.fromhex(self._record.salt)
+        self._about = replace(freed(self._about), lifecycle=None)
+        if at == self._record.base == 0 or there.tree != self._tree:  # nothing in common: a session of the same name
+            self._make(id, None)
+            return
+        self._about = replace(self._about, origin=(there.id, at))
+        pieces = tuple(Piece(p.log, p.first, min(p.last, at)) for p in there.lineage if p.first <= at)
+        base = state_at(self._backend.log(there), at, salt)
+        self._begin(id, None, pieces, Kin(origin=there), base, salt)
+
+    # -- entries -------------------------------------------------------------------------------------------
+
+    def entry(self, record: EntryRecord) -> str | None:
+        draft, why = _draft(record)
+        if draft is None:
+            return why
+        if record.seq <= self._seq or record.seq > self._record.head:
+            return f"entry {record.seq} does not belong here"
+        if not self._follows(record, draft):
+            return "it does not fit the chain: it stood elsewhere, or something before it was changed"
+        if record.seq - self._seq - 1 > LOST_MAX:
+            return f"more than {LOST_MAX:,} entries before it are missing"
+        self._mend(record.seq)
+        if self._comparing:
+            self._look(record, draft)
+        if not self._comparing and (why := self._append(record, draft)) is not None:
+            return why
+        self._seq, self._exact = record.seq, bytes.fromhex(record.chain)
+        return None
+
+    def _follows(self, record: EntryRecord, draft: Draft) -> bool:
+        """Whether the chain of the file is right; behind a gap, and where a fork begins, it is taken as it is."""
+        if self._exact is None or record.seq != self._seq + 1:
+            return True
+        return link(self._exact, record.seq, draft.digest).hex() == record.chain
+
+    def _look(self, record: EntryRecord, draft: Draft) -> None:
+        """Compare an entry with the one that is there; go on by adding once those have ended."""
+        row = next(self._stored, None)
+        while row is not None and row.seq < record.seq:  # what is missing in the file is taken to be the same
+            row = next(self._stored, None)
+        if row is None or row.seq > record.seq:
+            if record.seq <= self._state.head:
+                return  # damaged there: `verify` says so, and nothing of ours goes there
+            self._comparing = False
+        elif row.digest != draft.digest:
+            self._fork(record)
+            if self._comparing:
+                self._look(record, draft)
+
+    def _append(self, record: EntryRecord, draft: Draft) -> str | None:
+        if self._dry_run:
+            self._count()
+            return None
+        if record.call is not None and draft.key is not None:
+            entries, named = record.call
+            if record.seq > self._open_call and entries > 0 and record.seq + entries - 1 <= self._record.head:
+                self._keys.append(KeyRow(draft.key, record.seq, entries, bytes.fromhex(named)))
+                self._open_call, self._before_call = record.seq + entries - 1, self._state
+        try:
+            self._state, row = after(self._state, draft, self._log)
+        except NONSENSE as error:
+            return f"it cannot follow what stands before it: {error}"
+        self._store(row)
+        return None
+
+    def _store(self, row: Row) -> None:
+        self._log.pending[row.seq] = row
+        self._size += len(row.body)
+        self._count()
+        full = len(self._log.pending) >= PORTION or self._size >= PORTION_BYTES
+        if full and row.seq >= self._open_call:
+            self._flush()
+
+    def _count(self) -> None:
+        self._added += 1
+        if self._how == "unchanged":
+            self._how = "grown"
+
+    def _mend(self, end: int) -> None:
+        """Marks for the entries before `end` that are missing in the file."""
+        for seq in range(self._seq + 1, end):
+            self._whole, self._exact = False, None
+            self._seq = seq
+            if self._comparing and seq > self._state.head:
+                self._comparing = False
+            if self._comparing:
+                continue
+            if self._dry_run:
+                self._count()
+                continue
+            mark = data_draft(LOST, {"why": "it was missing in the file"}, at=micros(self._record.created_at))
+            self._state, row = after(self._state, mark, self._log)
+            self._store(row)
+
+    def _flush(self, *, last: bool = False) -> None:
+        rows = [*self._log.pending.values()]
+        if self._dry_run or not (rows or last):
+            return
+        assert self._ref is not None
+        about, status = (self._about, self._record.status) if last else (unopened(self._about), STATUSES[0])
+        portion = Portion(rows, self._keys, self._state, about, status, micros(self._record.updated_at))
+        self._backend.receive(self._ref, portion)
+        self._log.pending.clear()
+        self._keys, self._size = [], 0
+
+    # -- the end -------------------------------------------------------------------------------------------
+
+    def request(self, record: RequestRecord) -> None:
+        tokens = Tokens(record.input, record.output, record.cache_read, record.cache_write, record.reasoning)
+        at = micros(record.at)
+        self._requests.append(Charge(record.id, at, record.model, record.agent, tokens, record.cost, record.given))
+        if len(self._requests) >= PORTION:
+            self._settle_log()
+            self._account()
+
+    def finish(self, cut_off: bool) -> Outcome:
+        missing = self._record.head - self._seq
+        if missing > 0:
+            self._remarks.append(f"the last {missing:,} of its {self._record.head:,} entries are missing")
+            self._whole = False
+            if not cut_off and missing <= LOST_MAX:
+                self._mend(self._record.head + 1)
+        try:
+            self._settle_log()
+            self._say()
+            self._account()
+        except Stale:
+            self._remarks.append("somebody else writes to it: not all of it was added; import it again")
+        id = self._record.id if self._ref is None else self._ref.id
+        self._places[self._namespace, self._record.id] = _Place(self._ref, self._state.head, self._whole)
+        if self._dry_run:
+            self._places[self._namespace, self._record.id] = _Place(None, self._record.head, self._whole)
+        return Outcome(id, self._added, self._how, tuple(self._remarks))
+
+    def _settle_log(self) -> None:
+        """Store what is left. Of a call that is not all there, nothing is."""
+        if self._open_call > self._state.head and self._before_call is not None:
+            first = self._before_call.head + 1
+            lost = [seq for seq in self._log.pending if seq >= first]
+            for seq in lost:
+                del self._log.pending[seq]
+            self._added -= len(lost)
+            self._keys = [key for key in self._keys if key.seq < first]
+            self._state, self._open_call = self._before_call, 0
+        self._flush()
+
+    def _say(self) -> None:
+        """What is said of the session, and what waits beside its log, unless the store knows better."""
+        if self._dry_run or self._ref is None:
+            return
+        now = self._backend.record(self._ref)
+        updated_at = micros(self._record.updated_at)
+        if not self._added and self._how != "made":
+            if now.updated_at >= updated_at or now.state.head != self._record.head or self._how == "forked":
+                return
+            self._how = "grown"
+        if self._how == "grown":
+            kept = {name: getattr(now.about, name) for name in ("origin", "parent", "depth", "lifecycle", "call_id")}
+            self._about = replace(self._about, **kept)
+        elif self._how == "forked" and not self._added:
+            return
+        self._carry()
+        self._state = self._backend.state(self._ref)
+        if self._about.preview_seq > self._state.head:
+            self._about = unopened(self._about)
+        self._flush(last=True)
+
+    def _carry(self) -> None:
+        ref = self._ref
+        assert ref is not None
+        waiting = Counter(self._backend.inbox(ref))
+        for record in self.letters:
+            key = None if record.key is None else stored(record.key)
+            letter = Letter(micros(record.at), record.tokens, key, bytes(record.body))
+            if waiting[letter]:
+                waiting[letter] -= 1
+            else:
+                self._backend.enqueue(Target(ref), letter)
+        known = {stream.number for stream in self._backend.streams(ref)}
+        for draft in self.drafts:
+            if draft.number not in known:
+                new = NewStream(draft.number, micros(draft.at), draft.role, draft.key)
+                self._backend.begin_stream(Target(ref), new)
+                self._backend.let_go(Chunk(ref.tree, draft.number, 1, draft.text))
+
+    def _account(self) -> None:
+        """Charge the session for the requests that the store does not know yet."""
+        charges, self._requests = self._requests, []
+        if self._dry_run or self._ref is None or not charges:
+            return
+        if self._known is None:
+            fresh = self._how == "made"
+            self._known = Counter() if fresh else Counter(charges_of(self._backend, self._ref))
+        new = []
+        for charge in charges:
+            if self._known[charge] > 0:
+                self._known[charge] -= 1
+            else:
+                new.append(charge)
+        if new:
+            self._backend.account(self._ref, new)
+
+
+class _Overlay:
+    """A log in the store, and rows that are on their way there."""
+
+    def __init__(self, log: Log) -> None:
+        self.pending: dict[int, Row] = {}
+        self._log = log
+
+    def row(self, seq: int) -> Row:
+        return self.pending[seq] if seq in self.pending else self._log.row(seq)
+
+    def rows(
+        self, first: int, last: int, *, shown: bool = False, reverse: bool = False, page: int = 256
+    ) -> Iterator[Row]:
+        border = min(self.pending, default=last + 1)
+        new = [row for seq, row in self.pending.items() if first <= seq <= last and (row.voice or not shown)]
+        old = self._log.rows(first, min(last, border - 1), shown=shown, reverse=reverse, page=page)
+        if reverse:
+            yield from reversed(new)
+        yield from old
+        if not reverse:
+            yield from new
+
+    def last(self, kind: str, upto: int) -> int:
+        new = [seq for seq, row in self.pending.items() if row.kind == kind and seq <= upto]
+        return new[-1] if new else self._log.last(kind, upto)
+
+
+def _draft(record: EntryRecord) -> tuple[Draft | None, str | None]:
+    """The entry before it has a place, or what is wrong with it."""
+    body, usage = bytes(record.body), bytes(record.usage) or None
+    key = None if record.key is None else stored(record.key)
+    at = micros(record.at)
+    try:
+        digest = entry_digest(record.kind, at, key, record.tokens, usage, body)
+        if digest.hex() != record.digest:
+            return None, "its content does not match its digest"
+        message, data, voice = _content(record.kind, record.seq, body)
+    except NONSENSE as error:
+        return None, f"it is no entry: {error}"
+    return Draft(record.kind, at, body, digest, record.tokens, voice, key, usage, message, data), None
+
+
+def _content(kind: str, seq: int, body: bytes) -> tuple[Message | None, dict[str, Any] | None, int]:
+    """What a body says, and who speaks in it."""
+    if kind == "message":
+        message = codec.decode_message(body)
+        codec.check_message(message)
+        return message, None, voice_of(message)
+    data = codec.decode(body)
+    codec.check_object(data, "data")
+    return (summary(data, seq), data, OTHER) if kind == "compaction" else (None, data, SILENT)
+
+
+def _base(backend: Backend, tree: bytes, pieces: tuple[Piece, ...], salt: bytes) -> State:
+    if not pieces:
+        return start(salt)
+    log = backend.log(Ref(0, "", None, pieces, tree))
+    return state_at(log, pieces[-1].last, salt)
+
+
+def _tree(record: SessionRecord, namespace: str) -> bytes:
+    """Its tree; in another namespace another one, so that neither knows of the other's requests."""
+    tree = bytes.fromhex(record.tree)
+    if namespace == record.namespace:
+        return tree
+    return sha256(tree + stored(namespace)).digest()[:SIZE]
