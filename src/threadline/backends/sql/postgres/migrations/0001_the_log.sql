@@ -61,6 +61,7 @@ CREATE TABLE threadline.session (
     PRIMARY KEY (tree, session)
 );
 
+CREATE INDEX session_by_id      ON threadline.session (realm, id);
 CREATE INDEX session_by_key     ON threadline.session (realm, key) WHERE key IS NOT NULL;
 CREATE INDEX session_by_created ON threadline.session (realm, (CASE WHEN parent IS NULL THEN 0 ELSE 1 END), created_at, session);
 CREATE INDEX session_by_cwd     ON threadline.session (realm, sha256(cwd))   WHERE cwd IS NOT NULL;
