@@ -268,10 +268,15 @@ class AsyncSession:
         lifecycle: str = LINKED,
         model: str | None = None,
         meta: dict[str, Any] | None = None,
+        title: str | None = None,
+        system: str | None = None,
+        id: str | None = None,
+        at: datetime | None = None,
     ) -> AsyncSpawn:
         """`child = await session.spawn(…)`, or `async with session.spawn(…) as child:`."""
         called = partial(self._session.spawn, agent, key=key, call_id=call_id, lifecycle=lifecycle)
-        return AsyncSpawn(partial(called, model=model, meta=meta), self._threads)
+        about = partial(called, model=model, meta=meta, title=title, system=system, id=id, at=at)
+        return AsyncSpawn(about, self._threads)
 
     async def children(self) -> list[AsyncSession]:
         return [AsyncSession(child, self._threads) for child in await self._threads.run(self._session.children)]
