@@ -47,6 +47,7 @@ MAY_USE = {
         "formats",
         "tokenizers",
         "postgres",
+        "records",
         "transcripts",
         "aio",
         "backends",
@@ -59,7 +60,8 @@ MAY_USE = {
         "leases",
         "drafts",
     },
-    "transcripts": {""},
+    "records": {"backends", "core", "errors", "messages", "session", "store"},
+    "transcripts": {"", "records", "formats"},
     "cli": {"", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

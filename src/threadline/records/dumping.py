@@ -8,6 +8,7 @@ tree and a page of their entries."""
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
 from typing import NamedTuple, Protocol
@@ -24,7 +25,7 @@ from threadline.core.entries import Row, moment, stored, text_or_none
 from threadline.core.inbox import Letter
 from threadline.core.spending import Charge
 from threadline.core.streams import Stream
-from threadline.errors import Damaged, NotFound
+from threadline.errors import Damaged, InvalidArgument, NotFound
 from threadline.records.shapes import (
     NOTHING,
     VERSION,
@@ -55,16 +56,20 @@ class Masking(Protocol):
     def text(self, text: str) -> str: ...
 
 
-def dump(
-    store: Store, sessions: Iterable[Session | str] | None = None, mask: Masking | None = None
-) -> Iterator[Record]:
-    """The records of a store, or of some sessions and their sub-agents, from the first line of a file to the last.
+def dump(what: Store | Iterable[Session], *, mask: Masking | None = None) -> Iterator[Record]:
+    """The records of a store, or of some of its sessions and their sub-agents: all lines of a file.
 
     A store within a namespace gives that namespace, any other all of them. An entry whose content is masked has another
     digest, and so all that follow it another chain: the file is whole in itself, and tells nothing of what it hides."""
-    dumping = _Dumping(store._backend, mask)
     yield FileRecord(VERSION, mask is not None)
-    for family in _families(store) if sessions is None else _chosen(store, sessions):
+    if isinstance(what, Store):
+        dumping, families = _Dumping(what._backend, mask), _families(what)
+    elif sessions := list(what):
+        dumping, families = _Dumping(sessions[0]._backend, mask), _chosen(sessions)
+    else:
+        yield EndRecord(0, 0)
+        return
+    for family in families:
         yield from dumping.family(family)
     yield EndRecord(*dumping.counts)
 
@@ -80,14 +85,17 @@ def _families(store: Store) -> Iterator[list[Original]]:
             yield [one for one in in_order(family) if store.namespace in ("", one.namespace)]
 
 
-def _chosen(store: Store, sessions: Iterable[Session | str]) -> Iterator[list[Original]]:
+def _chosen(sessions: list[Session]) -> Iterator[list[Original]]:
     """The sessions that were asked for, and all that they spawned."""
+    backend = sessions[0]._backend
     wanted: dict[bytes, set[int]] = {}
-    for given in sessions:
-        ref = store.get(given)._made()
-        wanted.setdefault(ref.tree, set()).update(record.number for record in store._backend.below(ref))
+    for session in sessions:
+        if session._backend is not backend:
+            raise InvalidArgument("these sessions are not of one store: export those of each by themselves")
+        ref = session._made()
+        wanted.setdefault(ref.tree, set()).update(record.number for record in backend.below(ref))
     for tree in sorted(wanted):
-        yield [one for one in in_order(store._backend.family(tree)) if one.ref.number in wanted[tree]]
+        yield [one for one in in_order(backend.family(tree)) if one.ref.number in wanted[tree]]
 
 
 def in_order(family: list[Original]) -> list[Original]:
@@ -150,7 +158,7 @@ class _Dumping:
         carried: dict[int, list[Carried]] = {}
         plans: list[tuple[Original, list[tuple[str, int, int]]]] = []
         for one in family:
-            shares = shares_of(one.ref, carried)
+            shares = self._uncut(one.ref, shares_of(one.ref, carried))
             base = shares[-1][2] if shares else 0
             for log, first, last in one.ref.lineage:
                 if last > base:
@@ -161,6 +169,16 @@ class _Dumping:
         depths: dict[str, int] = {}
         for one, shares in plans:
             yield from self._session(one, shares, wanted, chains, depths)
+
+    def _uncut(self, ref: Ref, shares: list[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+        """The shares up to where no keyed call is cut in two: a session brings along the whole of it, or none."""
+        if not shares or any(piece.last == shares[-1][2] for piece in ref.lineage[:-1]):
+            return shares  # it ends where the fork was made, and so does what is left of the call
+        log, end = self._backend.log(ref), shares[-1][2]
+        with suppress(Damaged):
+            while end and (key := log.row(end).key) is not None and log.row(end + 1).key == key:
+                end -= 1
+        return [(id, first, min(last, end)) for id, first, last in shares if first <= end]
 
     def _session(
         self,
@@ -184,8 +202,8 @@ class _Dumping:
             if (one.ref.id, record.seq) in wanted:
                 chains[one.ref.id, record.seq] = self._chain
             yield record
-        yield from map(self._letter, letters)
-        yield from map(self._draft, streams)
+        yield from (self._letter(one.ref.id, letter) for letter in letters)
+        yield from (self._draft(one.ref.id, stream) for stream in streams)
         yield from self._requests(one.ref)
 
     def _now(self, ref: Ref) -> tuple[SessionNow, list[Letter], list[Stream]]:
@@ -221,27 +239,29 @@ class _Dumping:
         for rows in _pages(self._backend.log(ref).rows(base + 1, head, page=FEW)):
             calls = self._calls(ref, rows)
             for row in rows:
-                yield from self._missing(last + 1, row.seq)
+                yield from _missing(ref.id, last + 1, row.seq)
                 last = row.seq
                 try:
                     row.check(ref.id)
                 except Damaged as error:
                     self._chain = link(self._chain, row.seq, row.digest)
-                    yield DamagedRecord(row.seq, error.what)
+                    yield DamagedRecord(ref.id, row.seq, error.what)
                 else:
-                    yield self._entry(row, calls.get(row.seq))
-        yield from self._missing(last + 1, head + 1)
+                    yield self._entry(ref.id, row, calls.get(row.seq))
+        yield from _missing(ref.id, last + 1, head + 1)
         self.counts[1] += max(0, head - base)
-
-    def _missing(self, first: int, end: int) -> Iterator[DamagedRecord]:
-        return (DamagedRecord(seq, "the entry is missing") for seq in range(first, end))
 
     def _calls(self, ref: Ref, rows: list[Row]) -> dict[int, KeyRow]:
         """The keyed calls that begin among the rows, by their first entry."""
-        keys = [*dict.fromkeys(row.key for row in rows if row.key is not None)]
-        return {call.seq: call for call in self._backend.calls_named(ref, keys)} if keys else {}
+        keyed: dict[bytes, Row] = {}
+        for row in rows:
+            if row.key is not None:
+                keyed.setdefault(row.key, row)
+        found = {call.key: call for call in self._backend.calls_named(ref, [*keyed])} if keyed else {}
+        cut = (_cut_call(ref, row) for key, row in keyed.items() if key not in found)
+        return {call.seq: call for call in (*found.values(), *cut) if call is not None}
 
-    def _entry(self, row: Row, call: KeyRow | None) -> EntryRecord:
+    def _entry(self, id: str, row: Row, call: KeyRow | None) -> EntryRecord:
         body, usage, digest = row.body, row.usage, row.digest
         named = None if call is None else (call.entries, call.identity.hex())
         if self._mask is not None:
@@ -254,6 +274,7 @@ class _Dumping:
         else:
             self._chain = row.chain
         return EntryRecord(
+            id,
             row.seq,
             row.kind,
             moment(row.at),
@@ -268,23 +289,22 @@ class _Dumping:
 
     # -- what stands beside the log ------------------------------------------------------------------------
 
-    def _letter(self, letter: Letter) -> InboxRecord:
+    def _letter(self, id: str, letter: Letter) -> InboxRecord:
         self.counts[2] += 1
         body = letter.body if self._mask is None else self._mask.json(letter.body)
-        return InboxRecord(moment(letter.at), Raw(body), letter.tokens, text_or_none(letter.key))
+        return InboxRecord(id, moment(letter.at), Raw(body), letter.tokens, text_or_none(letter.key))
 
-    def _draft(self, stream: Stream) -> DraftRecord:
+    def _draft(self, id: str, stream: Stream) -> DraftRecord:
         self.counts[3] += 1
         text = stream.text if self._mask is None else self._mask.text(stream.text)
-        return DraftRecord(stream.number, moment(stream.at), stream.role, text, stream.key)
+        return DraftRecord(id, stream.number, moment(stream.at), stream.role, text, stream.key)
 
     def _requests(self, ref: Ref) -> Iterator[RequestRecord]:
         for _, charges in groupby(charges_of(self._backend, ref), attrgetter("at")):
             for charge in sorted(charges, key=repr):  # engines number those of one moment differently
                 self.counts[4] += 1
-                yield RequestRecord(
-                    moment(charge.at), charge.id, charge.model, charge.agent, *charge.tokens, charge.cost, charge.given
-                )
+                names = (charge.id, charge.model, charge.agent)
+                yield RequestRecord(ref.id, moment(charge.at), *names, *charge.tokens, charge.cost, charge.given)
 
 
 def _standing(about: About, depths: dict[str, int]) -> About:
@@ -309,6 +329,18 @@ def charges_of(backend: Backend, ref: Ref) -> Iterator[Charge]:
         yield from (charge for _, charge in page)
         number, last = page[-1]
         after = (last.at, number)
+
+
+def _cut_call(ref: Ref, row: Row) -> KeyRow | None:
+    """What is left of a call in a fork that was made in the midst of it."""
+    (piece,) = (piece for piece in ref.lineage if piece.first <= row.seq <= piece.last)
+    if piece is ref.lineage[-1] or row.key is None:
+        return None
+    return KeyRow(row.key, row.seq, piece.last - row.seq + 1, identity(b"cut", row.digest))
+
+
+def _missing(id: str, first: int, end: int) -> Iterator[DamagedRecord]:
+    return (DamagedRecord(id, seq, "the entry is missing") for seq in range(first, end))
 
 
 def _pages(rows: Iterator[Row]) -> Iterator[list[Row]]:

@@ -17,7 +17,8 @@ from msgspec.structs import replace
 from threadline.backends.backend import STATUSES, Backend, KeyRow, Kin, Original, Piece, Portion, Ref, Target
 from threadline.core import codec
 from threadline.core.about import About, freed, unopened
-from threadline.core.digest import SIZE, entry_digest, link
+from threadline.core.audit import UNREADABLE, untrue
+from threadline.core.digest import SIZE, entry_digest, identity, link
 from threadline.core.entries import OTHER, SILENT, Draft, Row, data_draft, micros, stored, summary, voice_of
 from threadline.core.fold import State, after, start, state_at
 from threadline.core.inbox import Letter
@@ -25,7 +26,7 @@ from threadline.core.reading import NO_LOG
 from threadline.core.spending import Charge, Tokens
 from threadline.core.streams import Chunk, NewStream
 from threadline.core.view import Log
-from threadline.errors import Damaged, InvalidMessage, Stale
+from threadline.errors import Stale
 from threadline.messages import Message
 from threadline.records.dumping import charges_of
 from threadline.records.shapes import DraftRecord, EntryRecord, InboxRecord, RequestRecord, SessionRecord
@@ -33,12 +34,13 @@ from threadline.store import Store
 
 PORTION = 1_000  # entries of one transaction
 PORTION_BYTES = 2**22
+UNKNOWN = 2**62  # the head of a session whose own line was lost
 LOST_MAX = 10_000  # entries in a row that may be missing: more is not a damaged file, but another one
 LOST = "lost"  # the kind of the mark that stands for a missing entry
 ID_CHARS = 500
 
 # What a fold may stumble over in a file that was made to be read wrong.
-NONSENSE = (Damaged, InvalidMessage, KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError)
+NONSENSE = (*UNREADABLE, IndexError, OverflowError, RecursionError)
 
 
 class Outcome(Struct, frozen=True):
@@ -67,31 +69,51 @@ class Loader:
 
     def session(self, record: SessionRecord) -> str | None:
         namespace = self._store.namespace or record.namespace
+        self._loading = None
         try:
-            loading = _Loading(self._backend, record, namespace, self._there, dry_run=self._dry_run)
+            self._loading = _Loading(self._backend, record, namespace, self._there, dry_run=self._dry_run)
         except _SetAside as reason:
-            self._loading = None
             return str(reason)
-        self._loading = loading
         return None
+
+    @property
+    def id(self) -> str | None:
+        """Of the session at hand, as it is in the file."""
+        return None if self._loading is None else self._loading.id
+
+    def recover(self, first: EntryRecord, namespace: str) -> str | None:
+        """Begin the session of an entry whose own line was lost: its entries are all that is known of it."""
+        salt = sha256(stored(first.session)).digest()[:SIZE].hex()
+        about = About(meta={"recovered": "what was said of this session was lost in a damaged file"})
+        return self.session(SessionRecord(first.session, first.at, first.at, UNKNOWN, salt, salt, about, namespace))
 
     def entry(self, record: EntryRecord) -> str | None:
-        return "it belongs to a session that was set aside" if self._loading is None else self._loading.entry(record)
+        return self._stranger(record.session) or self._at_hand.entry(record)
 
     def inbox(self, record: InboxRecord) -> str | None:
-        return self._beside(lambda loading: loading.letters.append(record))
+        if (why := self._stranger(record.session)) is None:
+            self._at_hand.letters.append(record)
+        return why
 
     def draft(self, record: DraftRecord) -> str | None:
-        return self._beside(lambda loading: loading.drafts.append(record))
+        if (why := self._stranger(record.session)) is None:
+            self._at_hand.drafts.append(record)
+        return why
 
     def request(self, record: RequestRecord) -> str | None:
-        return self._beside(lambda loading: loading.request(record))
+        if (why := self._stranger(record.session)) is None:
+            self._at_hand.request(record)
+        return why
 
-    def _beside(self, take: Any) -> str | None:
-        if self._loading is None:
-            return "it belongs to a session that was set aside"
-        take(self._loading)
-        return None
+    @property
+    def _at_hand(self) -> _Loading:
+        assert self._loading is not None
+        return self._loading
+
+    def _stranger(self, id: str) -> str | None:
+        if self._loading is not None and self._loading.id == id:
+            return None
+        return f"it belongs to session {id!r}, which was set aside"
 
     def finish(self, *, cut_off: bool = False) -> Outcome | None:
         """The session is over; `cut_off` if the file ends in it, so that the rest may come another time."""
@@ -128,6 +150,7 @@ class _Loading:
         self._requests: list[Charge] = []
         self._known: Counter[Charge] | None = None
         self._backend, self._record, self._namespace, self._places = backend, record, namespace, there
+        self.id = record.id
         self._dry_run = dry_run
         self._about = record.about
         self._tree = _tree(record, namespace)
@@ -154,17 +177,21 @@ class _Loading:
 
     def _compare(self, ref: Ref, first: int) -> None:
         """Entries from `first` on are compared with those that are there, until they end."""
-        self._ref, self._state = ref, self._backend.state(ref)
+        self._ref, self._state, self._was_there = ref, self._backend.state(ref), True
         self._stored = self._backend.log(ref).rows(first, self._state.head)
         self._log = _Overlay(self._backend.log(ref))
         self._comparing = self._state.head >= first
+        about = self._backend.about(ref)
+        kept = {name: getattr(about, name) for name in ("origin", "parent", "depth", "lifecycle", "call_id")}
+        self._about = replace(self._record.about, **kept)
 
     def _make(self, id: str, key: str | None) -> None:
         """A session as the file has it, with nothing of its own yet."""
         pieces, whole = self._shared()
         salt = bytes.fromhex(self._record.salt)
         base = State(0, salt, *[0] * 8) if self._dry_run else _base(self._backend, self._tree, pieces, salt)
-        self._exact = base.chain if whole and not self._dry_run else None
+        known = whole and not self._dry_run and self._record.head != UNKNOWN
+        self._exact = base.chain if known else None
         if key is not None and self._backend.find(self._namespace, key=key) is not None:
             self._remarks.append(f"its key {key!r} belongs to another session: it has none here")
             key = None
@@ -172,7 +199,7 @@ class _Loading:
         self._begin(id, key, pieces, kin, base, salt)
 
     def _begin(self, id: str, key: str | None, pieces: tuple[Piece, ...], kin: Kin, base: State, salt: bytes) -> None:
-        self._comparing = False
+        self._comparing = self._was_there = False
         self._state = base
         if self._dry_run:
             self._ref = None
@@ -269,7 +296,7 @@ class _Loading:
             if record.seq <= self._state.head:
                 return  # damaged there: `verify` says so, and nothing of ours goes there
             self._comparing = False
-        elif row.digest != draft.digest:
+        elif row.digest != draft.digest and (self._whole or row.kind != LOST):
             self._fork(record)
             if self._comparing:
                 self._look(record, draft)
@@ -278,25 +305,43 @@ class _Loading:
         if self._dry_run:
             self._count()
             return None
-        if record.call is not None and draft.key is not None:
-            entries, named = record.call
-            if record.seq > self._open_call and entries > 0 and record.seq + entries - 1 <= self._record.head:
-                self._keys.append(KeyRow(draft.key, record.seq, entries, bytes.fromhex(named)))
-                self._open_call, self._before_call = record.seq + entries - 1, self._state
+        if draft.key is not None and record.seq > self._open_call:
+            self._name(draft.key, record, draft.digest)
         try:
-            self._state, row = after(self._state, draft, self._log)
+            state, row = after(self._state, draft, self._log)
+            why = next(untrue(self._log, row), None)
         except NONSENSE as error:
-            return f"it cannot follow what stands before it: {error}"
-        self._store(row)
+            why = str(error)
+        if why is not None:
+            return f"it cannot follow what stands before it: {why}"
+        self._store(state, row)
         return None
 
-    def _store(self, row: Row) -> None:
-        self._log.pending[row.seq] = row
+    def _name(self, key: bytes, record: EntryRecord, digest: bytes) -> None:
+        """Note the call of a key; where its first entry was lost, what is left of it."""
+        entries, named = record.call or (0, "")
+        last = self._keys[-1] if self._keys else None
+        if entries > 0 and record.seq + entries - 1 <= self._record.head:
+            self._keys.append(KeyRow(key, record.seq, entries, bytes.fromhex(named)))
+            self._open_call, self._before_call = record.seq + entries - 1, self._state
+        elif last is not None and last.key == key and last.seq + last.entries == record.seq:
+            self._keys[-1] = last._replace(entries=last.entries + 1)
+        else:
+            self._keys.append(KeyRow(key, record.seq, 1, identity(b"cut", digest)))
+
+    def _store(self, state: State, row: Row) -> None:
+        full = len(self._log.pending) >= PORTION or self._size >= PORTION_BYTES
+        if full and (row.key is None or row.key != self._log.pending[row.seq - 1].key):  # no call is split
+            self._flush(self._keys_before(row.seq))
+        self._state, self._log.pending[row.seq] = state, row
         self._size += len(row.body)
         self._count()
-        full = len(self._log.pending) >= PORTION or self._size >= PORTION_BYTES
-        if full and row.seq >= self._open_call:
-            self._flush()
+
+    def _keys_before(self, seq: int) -> list[KeyRow]:
+        """Take the keys of calls before entry `seq`: that of the call which begins there waits for its entries."""
+        before = [key for key in self._keys if key.seq < seq]
+        self._keys = [key for key in self._keys if key.seq >= seq]
+        return before
 
     def _count(self) -> None:
         self._added += 1
@@ -305,6 +350,10 @@ class _Loading:
 
     def _mend(self, end: int) -> None:
         """Marks for the entries before `end` that are missing in the file."""
+        missing = end - self._seq - 1
+        if missing and not (self._comparing and end - 1 <= self._state.head):
+            named = f"entry {self._seq + 1} is" if missing == 1 else f"entries {self._seq + 1} to {end - 1} are"
+            self._remarks.append(f"{named} missing in the file: a mark stands in their place")
         for seq in range(self._seq + 1, end):
             self._whole, self._exact = False, None
             self._seq = seq
@@ -315,20 +364,22 @@ class _Loading:
             if self._dry_run:
                 self._count()
                 continue
-            mark = data_draft(LOST, {"why": "it was missing in the file"}, at=micros(self._record.created_at))
-            self._state, row = after(self._state, mark, self._log)
-            self._store(row)
+            key = self._keys[-1].key if self._keys and seq <= self._open_call else None
+            mark = data_draft(LOST, {"why": "missing in the file"}, at=micros(self._record.created_at), key=key)
+            self._store(*after(self._state, mark, self._log))
 
-    def _flush(self, *, last: bool = False) -> None:
+    def _flush(self, keys: list[KeyRow], *, last: bool = False) -> None:
         rows = [*self._log.pending.values()]
         if self._dry_run or not (rows or last):
             return
         assert self._ref is not None
+        known = {call.key for call in self._backend.calls_named(self._ref, [key.key for key in keys])} if keys else ()
+        keys = [key for key in keys if key.key not in known]  # a key twice: nobody wrote that but by hand
         about, status = (self._about, self._record.status) if last else (unopened(self._about), STATUSES[0])
-        portion = Portion(rows, self._keys, self._state, about, status, micros(self._record.updated_at))
+        portion = Portion(rows, keys, self._state, about, status, micros(self._record.updated_at))
         self._backend.receive(self._ref, portion)
         self._log.pending.clear()
-        self._keys, self._size = [], 0
+        self._size = 0
 
     # -- the end -------------------------------------------------------------------------------------------
 
@@ -341,7 +392,7 @@ class _Loading:
             self._account()
 
     def finish(self, cut_off: bool) -> Outcome:
-        missing = self._record.head - self._seq
+        missing = self._record.head - self._seq if self._record.head != UNKNOWN else 0
         if missing > 0:
             self._remarks.append(f"the last {missing:,} of its {self._record.head:,} entries are missing")
             self._whole = False
@@ -356,7 +407,7 @@ class _Loading:
         id = self._record.id if self._ref is None else self._ref.id
         self._places[self._namespace, self._record.id] = _Place(self._ref, self._state.head, self._whole)
         if self._dry_run:
-            self._places[self._namespace, self._record.id] = _Place(None, self._record.head, self._whole)
+            self._places[self._namespace, self._record.id] = _Place(None, self._seq, self._whole)
         return Outcome(id, self._added, self._how, tuple(self._remarks))
 
     def _settle_log(self) -> None:
@@ -369,7 +420,8 @@ class _Loading:
             self._added -= len(lost)
             self._keys = [key for key in self._keys if key.seq < first]
             self._state, self._open_call = self._before_call, 0
-        self._flush()
+        keys, self._keys = self._keys, []
+        self._flush(keys)
 
     def _say(self) -> None:
         """What is said of the session, and what waits beside its log, unless the store knows better."""
@@ -377,20 +429,15 @@ class _Loading:
             return
         now = self._backend.record(self._ref)
         updated_at = micros(self._record.updated_at)
-        if not self._added and self._how != "made":
-            if now.updated_at >= updated_at or now.state.head != self._record.head or self._how == "forked":
+        if self._was_there:
+            if not self._added and (now.updated_at >= updated_at or now.state.head != self._record.head):
                 return
-            self._how = "grown"
-        if self._how == "grown":
-            kept = {name: getattr(now.about, name) for name in ("origin", "parent", "depth", "lifecycle", "call_id")}
-            self._about = replace(self._about, **kept)
-        elif self._how == "forked" and not self._added:
-            return
+            self._how = "grown" if self._how == "unchanged" else self._how
         self._carry()
         self._state = self._backend.state(self._ref)
         if self._about.preview_seq > self._state.head:
             self._about = unopened(self._about)
-        self._flush(last=True)
+        self._flush([], last=True)
 
     def _carry(self) -> None:
         ref = self._ref

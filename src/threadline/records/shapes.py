@@ -26,7 +26,7 @@ class FileRecord(_Line, frozen=True, tag="threadline"):
 
 
 class SessionRecord(_Line, frozen=True, tag="session"):
-    """A session; the lines up to the next session are its own.
+    """A session. Each of the lines up to the next one names it, too.
 
     `shares` says which of its entries stand under earlier sessions of the file: (id, first, last), from 1 on."""
 
@@ -51,6 +51,7 @@ class SessionRecord(_Line, frozen=True, tag="session"):
 class EntryRecord(_Line, frozen=True, tag="entry"):
     """One entry. `call` stands on the first one of a keyed call: how many entries it wrote, and their identity."""
 
+    session: str
     seq: int
     kind: str
     at: datetime
@@ -66,6 +67,7 @@ class EntryRecord(_Line, frozen=True, tag="entry"):
 class DamagedRecord(_Line, frozen=True, tag="damaged"):
     """An entry that the store itself could not read when it was exported."""
 
+    session: str
     seq: int
     what: str
 
@@ -73,6 +75,7 @@ class DamagedRecord(_Line, frozen=True, tag="damaged"):
 class InboxRecord(_Line, frozen=True, tag="inbox"):
     """A message that waits."""
 
+    session: str
     at: datetime
     body: Raw
     tokens: int = 0
@@ -82,6 +85,7 @@ class InboxRecord(_Line, frozen=True, tag="inbox"):
 class DraftRecord(_Line, frozen=True, tag="draft"):
     """A message that was still streaming, as far as it was stored."""
 
+    session: str
     number: int
     at: datetime
     role: str
@@ -92,6 +96,7 @@ class DraftRecord(_Line, frozen=True, tag="draft"):
 class RequestRecord(_Line, frozen=True, tag="request"):
     """One request to a model. `cost` is in billionths; `given` if the caller said it."""
 
+    session: str
     at: datetime
     id: str | None = None
     model: str | None = None

@@ -109,6 +109,11 @@ class Desk:
         """Entries that are not in a session's log, such as claims of a memory."""
         self._add(added=added, unchanged=unchanged, entries=added + unchanged)
 
+    def taken_in(self, id: str, *, added: int, unchanged: int, forked: bool) -> None:
+        """A session that came whole, with its own numbers and digests: from our own JSONL."""
+        self._sessions[id] = None
+        self._add(added=added, unchanged=unchanged, entries=added + unchanged, forked=int(forked))
+
     # -- from a source to a session --------------------------------------------------------------------
 
     def bring(self, origin: Origin, source: Path, tell: Tell) -> Session | None:

@@ -1,7 +1,7 @@
 """Secrets in what leaves the house: keys and passwords that sit in nearly every transcript, masked unless asked not to.
 
-A pattern is a name, words one of which must occur (looking for those first is what makes it quick), and what a secret of
-that kind looks like. Where the pattern has a group named `secret`, only that is masked, and what stands around it
+A pattern is a name, words one of which must occur (looking for those first is what makes it quick), and what a secret
+of that kind looks like. Where the pattern has a group named `secret`, only that is masked, and what stands around it
 stays readable. This set is documented in docs/transcripts.md; a test compares the two."""
 
 from __future__ import annotations
@@ -64,7 +64,9 @@ PATTERNS = (
         r"(?P<secret>[A-Za-z0-9._~+/=-]{12,})",
     ),
     _pattern("credentials", "bearer", r"(?i)\bbearer\s+(?P<secret>[A-Za-z0-9._~+/=-]{20,})"),
-    _pattern("password", "://", r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'\"<>]{0,99}:(?P<secret>[^\s/:@'\"<>]{1,999})@"),
+    _pattern(
+        "password", "://", r"[a-zA-Z][a-zA-Z0-9+.-]{1,20}://[^\s/:@'\"<>]{0,99}:(?P<secret>[^\s/:@'\"<>]{1,999})@"
+    ),
     _pattern(  # NAME=value, "name": "value": masked where the value has letters and digits, as words of code rarely do
         "secret",
         "key token secret password passwd pwd credential",
@@ -118,9 +120,7 @@ class Mask:
         if not isinstance(value, dict):
             return value
         media = value.get("type") == "media"
-        return {
-            self.text(name): each if media and name == "data" else self.value(each) for name, each in value.items()
-        }
+        return {self.text(name): each if media and name == "data" else self.value(each) for name, each in value.items()}
 
 
 class NoMask(Mask):
