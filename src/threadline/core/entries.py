@@ -28,7 +28,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One line of a session's log. `message` for what was said, `data` for everything else."""
 
     session: str
@@ -92,13 +92,9 @@ class Row(NamedTuple):
 
     def entry(self, session: str) -> Entry:
         """The entry, if it looks whole. Raises Damaged."""
-        seq, kind, at, tokens, _, _, _, _, _, _, digest, _, key, usage, _, body = self
-        try:
-            whole = looks_whole(digest, kind, at, key, tokens, usage, body)
-        except MISTYPED as error:
-            raise Damaged(session, seq, f"a column is not what it was: {error}") from error
-        if not whole:
-            raise Damaged(session, seq, "its content does not match its digest")
+        if not self.looks_whole():
+            raise Damaged(session, self.seq, "its content does not match its digest")
+        seq, kind, at, tokens, _, _, _, _, _, _, _, _, key, usage, _, body = self
         message, data = (codec.decode_message(body), None) if kind == "message" else content(self)
         return Entry(
             session,
@@ -112,6 +108,14 @@ class Row(NamedTuple):
             None if usage is None else codec.decode(usage),
         )
 
+    def looks_whole(self) -> bool:
+        """Whether the content matches its digest, as far as every read looks."""
+        _, kind, at, tokens, _, _, _, _, _, _, digest, _, key, usage, _, body = self
+        try:
+            return looks_whole(digest, kind, at, key, tokens, usage, body)
+        except MISTYPED:  # a column is not what it was
+            return False
+
     def check(self, session: str | None) -> None:
         """Raise Damaged unless the content is, to the last bit of its digest, what was written."""
         try:
@@ -123,6 +127,18 @@ class Row(NamedTuple):
 
 
 row_of: Callable[[Sequence[Any]], Row] = partial(tuple.__new__, Row)  # as Row._make, in C
+
+
+class Known(Row):
+    """A row that was found whole when it was read, and has been in memory since."""
+
+    __slots__ = ()
+
+    def looks_whole(self) -> bool:
+        return True
+
+
+known_of: Callable[[Row], Known] = partial(tuple.__new__, Known)
 
 MISTYPED = (TypeError, AttributeError, ValueError)  # a flipped bit may change a column's type
 
@@ -196,8 +212,8 @@ def micros(moment: datetime) -> int:
 def moment(micros: int) -> datetime:
     try:
         return _EPOCH + _MICROSECOND * micros
-    except OverflowError as error:  # nobody's clock said that
-        raise Damaged(None, None, f"a time is outside of the calendar: {micros}") from error
+    except (OverflowError, TypeError) as error:  # nobody's clock said that
+        raise Damaged(None, None, f"a time is outside of the calendar: {micros!r}") from error
 
 
 def stored(text: str) -> bytes:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
@@ -33,7 +33,16 @@ from threadline.backends.sqlite import changes, files, inbox, leases, sessions, 
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
-from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
+from threadline.backends.sqlite.recent import RecentLog, Recents
+from threadline.backends.sqlite.rows import (
+    MISTYPED,
+    NUMBERS_AND_BYTES,
+    caused,
+    many,
+    one,
+    our_errors,
+    translated,
+)
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
 from threadline.core.fold import State
@@ -45,8 +54,11 @@ from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
-MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
+
+
+# What only adds to a log: whatever else is committed, the connection forgets what it read.
+ONLY_ADD = frozenset({transactions.write, transactions.create, inbox.take, streams.begin, streams.grow, streams.settle})
 
 
 class SqliteBackend:
@@ -62,6 +74,7 @@ class SqliteBackend:
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
         self._lock: FileLock | None = None
+        self._recents = Recents()
         self._bell = Bell(self._reading, alone=self._memory)
         self._claim = Claim(None if self._memory else os.path.realpath(path))
         # Last of what a forked child renews: from here on a fork in another thread may find this store.
@@ -111,7 +124,8 @@ class SqliteBackend:
 
     def _connect(self) -> apsw.Connection:
         flags = self._flags | (apsw.SQLITE_OPEN_CREATE if self._memory else 0)
-        connection = connect(self._path, flags, self._vfs, self._synchronous)
+        with our_errors():
+            connection = connect(self._path, flags, self._vfs, self._synchronous)
         connection.set_wal_hook(self._note_wal_size)
         return connection
 
@@ -236,6 +250,8 @@ class SqliteBackend:
                     wake(job)  # the checkpoint is no part of their answer
                 self._checkpoint(connection)
         finally:
+            if not {job.operation for job in group} <= ONLY_ADD:
+                self._recents.pop(connection, None)  # its own commits do not tell it of a change
             self._pool.give(connection)
 
     def _run_alone(self, connection: apsw.Connection, job: Job) -> apsw.Connection:
@@ -273,10 +289,17 @@ class SqliteBackend:
 
     def _renewed(self, connection: apsw.Connection) -> apsw.Connection:
         """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
-        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it."""
+        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it.
+
+        On a disk that fails at everything there is no other. Then this one forgets: what it wrote beyond the last
+        commit that the index of the WAL knows is overwritten by the next."""
         if self._memory:
             return connection
-        fresh = self._connect()
+        try:
+            fresh = self._connect()
+        except ThreadlineError:
+            _forget(connection)
+            return connection
         connection.close(True)
         return fresh
 
@@ -376,11 +399,7 @@ class SqliteBackend:
             return streams.streams(connection, self._claim, ref)
 
     def log(self, ref: Ref) -> PiecedLog:
-        return PiecedLog(ref, self._select)
-
-    def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
-        with self._reading() as connection:
-            return many(connection, name, values)
+        return RecentLog(ref, self._reading, self._recents)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
@@ -514,14 +533,20 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
             connection.execute("RELEASE job")
         connection.execute("COMMIT")
     except BaseException as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _forget(connection)
         if isinstance(error, Exception):
             return False
         raise
     for job, (answer, refused) in zip(group, outcomes, strict=True):
         job.answer, job.error, job.done = answer, refused, True
     return True
+
+
+def _forget(connection: apsw.Connection) -> None:
+    """Leave a transaction that failed. Where even that fails the next one is refused, and leaves it first."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 @contextmanager

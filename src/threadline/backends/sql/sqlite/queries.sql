@@ -516,6 +516,9 @@ SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq
 SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry),
        (SELECT count(*) FROM blob)
 
+-- data_version: another number after another connection committed
+PRAGMA data_version
+
 -- schema: what the tables and indexes are
 SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name
 
