@@ -157,7 +157,8 @@ class _Loading:
         self._remarks: list[str] = []
         self._added = 0
         self._how = "unchanged"
-        self._whole = True  # nothing is missing in the file so far
+        carriers = (there.get((namespace, id)) for id, _, _ in record.shares)
+        self._whole = all(place.whole for place in carriers if place is not None)  # nothing is missing so far
         self._seq = record.base  # the last entry that was seen
         self._exact: bytes | None = None  # the chain of the file there; None where it is not known
         self._stored: Iterator[Row] = iter(())
