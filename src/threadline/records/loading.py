@@ -188,6 +188,7 @@ class _Loading:
 
     def _make(self, id: str, key: str | None) -> None:
         """A session as the file has it, with nothing of its own yet."""
+        self._join()
         pieces, whole = self._shared()
         salt = bytes.fromhex(self._record.salt)
         base = State(0, salt, *[0] * 8) if self._dry_run else _base(self._backend, self._tree, pieces, salt)
@@ -211,13 +212,20 @@ class _Loading:
         self._ref = self._backend.adopt(original, pieces, kin, base)
         self._log = _Overlay(self._backend.log(self._ref))
 
+    def _join(self) -> None:
+        """Belong to the tree of whom it shares entries with, or of its parent: that may be a recovered one."""
+        elder = self._record.shares[0][0] if self._record.shares else self._about.parent
+        place = None if elder is None else self._places.get((self._namespace, elder))
+        if place is not None and place.ref is not None:
+            self._tree = place.ref.tree
+
     def _shared(self) -> tuple[tuple[Piece, ...], bool]:
         """What it shares, in the logs of this store, and whether that is as the file has it."""
         pieces: list[Piece] = []
         whole = True
         for id, first, last in self._record.shares:
             place = self._place(id)
-            if place is None or place.head < last:
+            if place is None or place.head < last or (place.ref is not None and place.ref.tree != self._tree):
                 raise _SetAside(f"it shares entries of session {id!r}, which are neither in the file nor in the store")
             whole = whole and place.whole
             if place.ref is not None:
@@ -226,11 +234,17 @@ class _Loading:
 
     def _kin(self) -> tuple[About, Kin]:
         about = self._about
-        origin = None if about.origin is None else self._place(about.origin[0])
-        parent = None if about.parent is None else self._place(about.parent)
-        if about.parent is not None and (parent is None or parent.ref is None):
+        origin = None if about.origin is None else self._relative(about.origin[0])
+        parent = None if about.parent is None else self._relative(about.parent)
+        if parent is not None:  # which may have another id or depth here than in the file
+            about = replace(about, parent=parent.id, depth=self._backend.about(parent).depth + 1)
+        elif about.parent is not None:
             about = freed(about)
-        return about, Kin(None if origin is None else origin.ref, None if parent is None else parent.ref)
+        return about, Kin(origin, parent)
+
+    def _relative(self, id: str) -> Ref | None:
+        place = self._place(id)
+        return None if place is None or place.ref is None or place.ref.tree != self._tree else place.ref
 
     def _place(self, id: str) -> _Place | None:
         """A session of the same tree: of this file, or else of the store."""
