@@ -42,13 +42,13 @@ class WriteReport(Struct, frozen=True):
 
 
 # In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
-FORMATS = {
-    format.name: format
-    for format in (
-        Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
-        Format("mycode", True, False, "mycode: a folder per session", "mycode"),
-    )
-}
+_ALL = (
+    Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
+    Format("power-loop", True, False, "power-loop: a SQLite file of sessions", "power_loop"),
+    Format("mycode", True, False, "mycode: a folder per session", "mycode"),
+    Format("nanobot", True, False, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+)
+FORMATS = {format.name: format for format in _ALL}
 
 
 def formats() -> list[Format]:
