@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.searching import Indexing as Indexing
     from threadline.core.spending import Request as Request
     from threadline.core.usage import Usage as Usage
     from threadline.drafts import Draft as Draft
@@ -58,6 +59,7 @@ if TYPE_CHECKING:
     from threadline.errors import ThreadlineError as ThreadlineError
     from threadline.errors import TooNew as TooNew
     from threadline.errors import Uncertain as Uncertain
+    from threadline.hits import Hit as Hit
     from threadline.leases import Lease as Lease
     from threadline.messages import Media as Media
     from threadline.messages import Message as Message
@@ -88,6 +90,8 @@ _HOMES = {
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),
+    "threadline.hits": ("Hit",),
+    "threadline.core.searching": ("Indexing",),
     "threadline.core.entries": ("Entry",),
     "threadline.core.goals": ("Goal",),
     "threadline.core.inbox": ("Queued",),

@@ -16,6 +16,7 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
@@ -330,6 +331,23 @@ class Backend(Protocol):
 
     def keyed(self, ref: Ref, key: bytes) -> range:
         """The seqs that the call of that key wrote; empty where the key is unknown."""
+
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        """What answers a question, best first, by what the index knows now. Where it may not be caught up, because the
+        store is read-only, what it lacks is read."""
+
+    def index_lag(self, namespace: str) -> Indexing:
+        """How far the index is, for this namespace at least. Makes nothing."""
+
+    def index_step(self, namespace: str) -> Indexing:
+        """Index some more, in one short transaction, and make the index if there is none. Any number of processes
+        may do so at once: each goes on where the last one ended. A read-only store changes nothing."""
+
+    def merge_index(self) -> bool:
+        """Do some of the work that makes looking up quick, in one short transaction; False when there is none left."""
+
+    def drop_index(self, namespace: str) -> None:
+        """Remove the index, that of this namespace at least. The next step makes it anew."""
 
     def await_change(self, timeout_s: float) -> bool:
         """Wait until something may have been committed, by whomever, since the last call returned; False if nothing was

@@ -13,6 +13,7 @@ from time import sleep
 from typing import Any, TypeVar, cast
 
 import psycopg
+from msgspec.structs import replace
 
 from threadline.backends.backend import (
     Birth,
@@ -42,6 +43,7 @@ from threadline.backends.postgres import (
     leases,
     places,
     schema,
+    search,
     sessions,
     streams,
     transactions,
@@ -54,6 +56,7 @@ from threadline.backends.postgres.claims import Claim
 from threadline.backends.postgres.connections import LIMIT, Pool, without_password
 from threadline.backends.postgres.places import Taken
 from threadline.backends.postgres.rows import record_of
+from threadline.backends.postgres.search import search as answered
 from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
 from threadline.core.entries import Entry
@@ -61,6 +64,7 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Append, Op
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreBusy, StoreFailed, Uncertain
@@ -337,6 +341,28 @@ class PostgresBackend:
 
     def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
         return self._run(changes.changed, namespace, mark)
+
+    # -- searching -------------------------------------------------------------------------------------
+
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        return self._run(answered, replace(search, unindexed=self._read_only))
+
+    def index_lag(self, namespace: str) -> Indexing:
+        return self._run(search.lag, namespace)
+
+    def index_step(self, namespace: str) -> Indexing:
+        if self._read_only:
+            done = self.index_lag(namespace).total
+            return Indexing(done, done)
+        return self._run(search.step, namespace)
+
+    def merge_index(self) -> bool:
+        return False  # the server does it by itself, when it vacuums
+
+    def drop_index(self, namespace: str) -> None:
+        if self._read_only:
+            raise ReadOnly
+        self._run(search.drop, namespace)
 
     # -- reading ---------------------------------------------------------------------------------------
 

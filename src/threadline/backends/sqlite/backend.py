@@ -11,6 +11,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
+from msgspec.structs import replace
 
 from threadline.backends.backend import (
     Birth,
@@ -30,7 +31,18 @@ from threadline.backends.backend import (
     Written,
 )
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions, trees, usage
+from threadline.backends.sqlite import (
+    changes,
+    files,
+    inbox,
+    leases,
+    search,
+    sessions,
+    streams,
+    transactions,
+    trees,
+    usage,
+)
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
@@ -44,12 +56,14 @@ from threadline.backends.sqlite.rows import (
     our_errors,
     translated,
 )
+from threadline.backends.sqlite.search import search as answered
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
@@ -429,6 +443,30 @@ class SqliteBackend:
     def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
         with self._reading() as connection, _snapshot(connection):
             return changes.changed(connection, namespace, mark, now)
+
+    # -- searching -------------------------------------------------------------------------------------
+
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        with self._reading() as connection, _snapshot(connection):
+            return answered(connection, replace(search, unindexed=self._read_only))
+
+    def index_lag(self, namespace: str) -> Indexing:
+        with self._reading() as connection, _snapshot(connection):
+            return search.lag(connection)
+
+    def index_step(self, namespace: str) -> Indexing:
+        if self._read_only:
+            done = self.index_lag(namespace).total
+            return Indexing(done, done)
+        indexing: Indexing = self._submit(search.step)
+        return indexing
+
+    def merge_index(self) -> bool:
+        more: bool = self._submit(search.merge)
+        return more
+
+    def drop_index(self, namespace: str) -> None:
+        self._submit(search.drop)
 
     # -- care ------------------------------------------------------------------------------------------
 

@@ -12,7 +12,7 @@ from threadline.backends import sql
 from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import verify_life
+from threadline.backends.sqlite import search, verify_life, verify_search
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -39,6 +39,7 @@ def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> t
         partial(_requests, connection, counts),
         partial(_strays, connection),
         *(partial(check, connection) for check in verify_life.ALL),
+        partial(verify_search.index, connection),
     )
     problems: list[Problem] = []
     for check in checks:
@@ -62,15 +63,17 @@ def _file(connection: apsw.Connection) -> Iterator[Problem]:
 
 def _schema(connection: apsw.Connection) -> Iterator[Problem]:
     """A flipped bit in a table's definition would change what all of its rows mean."""
-    if many(connection, "schema") != _tables_of(sql.schema("sqlite")):
+    if many(connection, "schema") != _tables_of(sql.schema("sqlite"), search.is_made(connection)):
         yield Problem(None, None, "the schema is not ours")
 
 
-@lru_cache(maxsize=1)
-def _tables_of(schema: str) -> list[Any]:
-    """What SQLite remembers of a schema, word for word."""
+@lru_cache(maxsize=2)
+def _tables_of(schema: str, indexed: bool) -> list[Any]:
+    """What SQLite remembers of a schema, word for word; with a search index or without."""
     fresh = apsw.Connection(":memory:")
     fresh.execute(schema)
+    if indexed:
+        search.make(fresh)
     return many(fresh, "schema")
 
 
