@@ -46,6 +46,22 @@ COMMANDS = {
 }
 
 
+# Where `--help` lists them; those that nobody named here come last.
+SECTIONS = {
+    "Look": ("ls", "show", "search", "log", "tail", "context", "usage"),
+    "Change": ("fork", "rewind", "compact", "repair", "rename", "tag"),
+    "Put away": ("archive", "trash", "restore", "prune", "delete", "erase"),
+    "Bring in and take out": ("import", "export", "copy"),
+    "Look after": ("verify", "doctor", "backup", "stats", "index", "migrate"),
+}
+
+
+def sections() -> dict[str, list[str]]:
+    placed = {title: [name for name in names if name in COMMANDS] for title, names in SECTIONS.items()}
+    known = {name for names in placed.values() for name in names}
+    return placed | {"More": [name for name in COMMANDS if name not in known]}
+
+
 class HadEnough(Exception):
     """Whoever reads what we print went away: `| head`, a pager that was quit. That is no failure."""
 
@@ -80,8 +96,10 @@ class Commands(click.Group):
             raise HadEnough from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+        wide = max(map(len, COMMANDS))
+        for title, names in sections().items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(wide), COMMANDS[name][1]) for name in names])
 
     def main(self, args: Any = None, *others: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """The front door: runs the command, and ends the process with its exit code."""
