@@ -128,14 +128,14 @@ class _Reader:
                 self.boundaries.append({"before": len(self.lines), "message": raw})
                 self.lines.append(None)
             case _:
-                self.lines.append(self._message(raw, line.length))
+                self.lines.append(self._message(raw))
                 self.tail = [*self.tail[-63:], raw]
 
-    def _message(self, raw: dict[str, Any], size: int) -> int:
+    def _message(self, raw: dict[str, Any]) -> int:
         at = iso(raw.get("timestamp"))
         if not isinstance(raw.get("role"), str) or not raw["role"]:
             return self.course.note({"line": raw}, NAME, at=at, shown=True)
-        return self.course.append(message_of(raw), at=at, size=size)
+        return self.course.append(message_of(raw), at=at)
 
     # -- what the first line says ------------------------------------------------------------------
 
@@ -400,7 +400,7 @@ def _history(course: Course, line: Line) -> int:
     if not isinstance(content, str):
         return course.note({"history": raw}, NAME)
     rest = {name: value for name, value in raw.items() if name != "content"}
-    return course.append(Message.assistant(content, meta={NAME: rest}), at=iso(raw.get("timestamp")), size=line.length)
+    return course.append(Message.assistant(content, meta={NAME: rest}), at=iso(raw.get("timestamp")))
 
 
 def _webui(course: Course, line: Line) -> int:
@@ -409,9 +409,9 @@ def _webui(course: Course, line: Line) -> int:
     text, event = raw.get("text"), raw.get("event")
     rest = {name: value for name, value in raw.items() if name != "text"}
     if isinstance(text, str) and event == "user":
-        return course.append(Message.user(text, meta={NAME: rest}), size=line.length)
+        return course.append(Message.user(text, meta={NAME: rest}))
     if isinstance(text, str) and event == "message" and not raw.get("kind"):
-        return course.append(Message.assistant(text, meta={NAME: rest}), size=line.length)
+        return course.append(Message.assistant(text, meta={NAME: rest}))
     return course.note({"webui": raw}, NAME)
 
 
