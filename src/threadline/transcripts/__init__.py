@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from threadline import InvalidArgument, NotFound, Session, Store, ThreadlineError
 from threadline.transcripts.desk import Desk, ImportReport
@@ -59,7 +60,7 @@ def read(
 
     The format is recognised unless it is given. Importing again adds only what is new: a source that grew is
     continued, one that was rewritten becomes a fork, and the report says so. What cannot be read is reported with its
-    place and set aside. `dry_run` reports and writes nothing. `progress` is called after each source with the report as
+    place and set aside. `dry_run` reports and writes nothing. `progress` is called now and then with the report as
     it is so far. Raises NotFound if there is nothing at `path`, and InvalidArgument for a file in no known format."""
     top = Path(os.path.expanduser(os.fspath(path)))
     desk = Desk(store, project=project, dry_run=dry_run)
@@ -69,6 +70,8 @@ def read(
     if not os.path.lexists(top):
         raise NotFound("file or folder", str(path))
     for source, module in _claimed(top, wanted, desk):
+        if progress is not None:
+            source.on_read = _reading(desk, progress)
         _bring(source, module, desk)
         if progress is not None:
             progress(desk.report())
@@ -81,6 +84,16 @@ def write(session: Session, path: str | os.PathLike[str], format: str, *, raw: b
     if not wanted.writes:
         raise InvalidArgument(f"{format} can only be read: {_names('writes')} can be written")
     _module(wanted).write(session, Path(os.path.expanduser(os.fspath(path))), raw=raw)
+
+
+def _reading(desk: Desk, progress: Callable[[ImportReport], None]) -> Callable[[int], None]:
+    """Tells, while a source is read, how many bytes of it were."""
+
+    def told(bytes_read: int) -> None:
+        now = desk.report()
+        progress(replace(now, bytes_read=now.bytes_read + bytes_read))
+
+    return told
 
 
 # -- which format reads what ---------------------------------------------------------------------------
@@ -97,6 +110,7 @@ def _claimed(top: Path, wanted: list[Format], desk: Desk) -> Iterator[tuple[Sour
             source.claimed = True
             yield source, module
         elif source.path == top and not source.is_folder:
+            source.check()
             raise InvalidArgument(f"{top} is in no format that we read{_asked(wanted)}: {_names('reads')}")
         elif source.is_log:
             desk.unknown(source)
