@@ -117,6 +117,10 @@ class Desk:
         """Entries that are not in a session's log, such as claims of a memory."""
         self._add(added=added, unchanged=unchanged, entries=added + unchanged)
 
+    def known(self, origin: Origin) -> Session | None:
+        """The session that was made from this source, if there is one."""
+        return next(reversed(self._variants(origin)), None)
+
     def is_new(self, session: Session) -> bool:
         """Whether this import made it."""
         return session.id in self._new
