@@ -15,6 +15,7 @@ from types import ModuleType
 from typing import Any, BinaryIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from threadline import InvalidArgument, NotFound, Session, Store, ThreadlineError
 from threadline.transcripts.desk import Desk, ImportReport
@@ -69,7 +70,7 @@ def read(
 
     The format is recognised unless it is given. Importing again adds only what is new: a source that grew is
     continued, one that was rewritten becomes a fork, and the report says so. What cannot be read is reported with its
-    place and set aside. `dry_run` reports and writes nothing. `progress` is called after each source with the report as
+    place and set aside. `dry_run` reports and writes nothing. `progress` is called now and then with the report as
     it is so far. Raises NotFound if there is nothing at `path`, and InvalidArgument for a file in no known format."""
     top = Path(os.path.expanduser(os.fspath(path)))
     desk = Desk(store, project=project, dry_run=dry_run)
@@ -79,6 +80,8 @@ def read(
     if not os.path.lexists(top):
         raise NotFound("file or folder", str(path))
     for source, module in _claimed(top, wanted, desk):
+        if progress is not None:
+            source.on_read = _reading(desk, progress)
         _bring(source, module, desk)
         if progress is not None:
             progress(desk.report())
@@ -111,6 +114,16 @@ def write(
     return WriteReport(dict(mask.found))
 
 
+def _reading(desk: Desk, progress: Callable[[ImportReport], None]) -> Callable[[int], None]:
+    """Tells, while a source is read, how many bytes of it were."""
+
+    def told(bytes_read: int) -> None:
+        now = desk.report()
+        progress(replace(now, bytes_read=now.bytes_read + bytes_read))
+
+    return told
+
+
 # -- which format reads what ---------------------------------------------------------------------------
 
 
@@ -125,6 +138,7 @@ def _claimed(top: Path, wanted: list[Format], desk: Desk) -> Iterator[tuple[Sour
             source.claimed = True
             yield source, module
         elif source.path == top and not source.is_folder:
+            source.check()
             raise InvalidArgument(f"{top} is in no format that we read{_asked(wanted)}: {_names('reads')}")
         elif source.is_log:
             desk.unknown(source)
