@@ -73,7 +73,8 @@ class Result:
     what: str
     planned: int
     trials: int = 0
-    seconds: float = 0.0  # of one core, or waiting
+    seconds: float = 0.0  # of all workers, waiting included
+    cpu_seconds: float = 0.0  # of them and their children: what another machine would take
     violations: list[str] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
 
@@ -141,6 +142,7 @@ def _tell_of(torture: Torture, unit: Unit, job: int, telling: int) -> None:
 
     say(trial=0)
     began_s = said_s = time.monotonic()
+    began_cpu_s = sum(os.times()[:4])
     kinds: Counter[str] = Counter()
     number = 0
     for number, trial in enumerate(play(torture, unit), 1):
@@ -150,7 +152,8 @@ def _tell_of(torture: Torture, unit: Unit, job: int, telling: int) -> None:
         if time.monotonic() - said_s > SAID_EVERY_S:
             said_s = time.monotonic()
             say(trial=number)
-    say(trial=number, seconds=time.monotonic() - began_s, kinds=kinds)
+    cpu_s = sum(os.times()[:4]) - began_cpu_s
+    say(trial=number, seconds=time.monotonic() - began_s, cpu_seconds=cpu_s, kinds=kinds)
 
 
 class Run:
@@ -209,6 +212,7 @@ class Run:
         trial: int,
         wrong: str | None = None,
         seconds: float | None = None,
+        cpu_seconds: float = 0.0,
         kinds: dict[str, int] | None = None,
     ) -> None:
         torture, _ = self._jobs[job]
@@ -221,6 +225,7 @@ class Run:
             self._violation(job, trial, wrong)
         if seconds is not None:
             result.seconds += seconds
+            result.cpu_seconds += cpu_seconds
             result.kinds.update({kind: n for kind, n in (kinds or {}).items() if kind})
 
     def _violation(self, job: int, trial: int, what: str) -> None:
@@ -276,10 +281,10 @@ class Show:
 
 
 def table(results: Sequence[Result]) -> str:
-    rows = [f"{'class':<14}{'trials':>10}{'violations':>12}{'seconds':>10}{'per second':>12}  what"]
+    rows = [f"{'class':<14}{'trials':>10}{'violations':>12}{'seconds':>10}{'of a core':>12}  what"]
     for result in results:
-        rate = result.trials / result.seconds if result.seconds else 0.0
-        numbers = f"{result.trials:>10,}{len(result.violations):>12,}{result.seconds:>10.1f}{rate:>12,.1f}"
+        seconds = f"{result.seconds:>10.1f}{result.cpu_seconds:>12.1f}"
+        numbers = f"{result.trials:>10,}{len(result.violations):>12,}{seconds}"
         rows.append(f"{result.name:<14}{numbers}  {result.what}")
     return "\n".join(rows)
 
