@@ -35,6 +35,7 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
         partial(_ownerless, connection, counts),
         partial(_keys, connection, counts),
         partial(_blobs, connection),
+        partial(_tombstones, connection),
         partial(_families, connection),
         partial(_requests, connection, counts),
         partial(_strays, connection),
@@ -205,6 +206,12 @@ def _blobs(connection: apsw.Connection) -> Iterator[Problem]:
 def _session_of(connection: apsw.Connection, log: int | None) -> str | None:
     found = None if log is None else one(connection, "verify_owner", (log,))
     return None if found is None else text(found[0])
+
+
+def _tombstones(connection: apsw.Connection) -> Iterator[Problem]:
+    """How many entries of each log are redacted; the audit looks at each of them."""
+    for id, said, found in many(connection, "verify_redacted"):
+        yield Problem(text_or_none(id), None, f"{found} of its entries are redacted, and its log says {said}")
 
 
 def _families(connection: apsw.Connection) -> Iterator[Problem]:

@@ -36,6 +36,7 @@ CREATE TABLE threadline.log (
     tree        bytea   NOT NULL,
     log         bigint  NOT NULL,
     salt        bytea   NOT NULL,               -- where the chain of a log without ancestors begins
+    redacted    bigint  NOT NULL DEFAULT 0,     -- how many of its entries are tombstones
     PRIMARY KEY (tree, log)
 );
 

@@ -22,7 +22,8 @@
 
 CREATE TABLE log (
     log         INTEGER PRIMARY KEY AUTOINCREMENT,
-    salt        BLOB NOT NULL            -- where the chain of a log without ancestors begins
+    salt        BLOB NOT NULL,           -- where the chain of a log without ancestors begins
+    redacted    INTEGER NOT NULL DEFAULT 0   -- how many of its entries are tombstones
 ) STRICT;
 
 CREATE TABLE session (
@@ -234,3 +235,8 @@ CREATE TABLE spent (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX spent_by_day ON spent (namespace, day);
+
+-- A row while bytes of what was erased or redacted may still lie in free space of the file, or in its WAL.
+CREATE TABLE owed (
+    since       INTEGER NOT NULL
+) STRICT;
