@@ -1,7 +1,7 @@
 -- threadline on SQLite, schema version 1.
 --
--- A session is an append-only log of entries. Nothing in `entry` is ever changed: compactions, rewinds and all the rest
--- are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
+-- A session is an append-only log of entries. Nothing in `entry` is ever changed, but that an entry may lose its content
+-- for good and keep its place (`redact`): compactions, rewinds and all the rest are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
 -- as it is right after the entry. So the view of any past moment is one lookup, and an append reads only `head`.
 --
 -- The life of a session: a row in `session` (what is said of it), one in `head` (what every append moves on), one in
