@@ -47,6 +47,7 @@ MAY_USE = {
         "formats",
         "tokenizers",
         "postgres",
+        "transcripts",
         "aio",
         "backends",
         "context",
@@ -58,7 +59,8 @@ MAY_USE = {
         "leases",
         "drafts",
     },
-    "cli": {""},
+    "transcripts": {""},
+    "cli": {"", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }
 FORBIDDEN_IMPORTS = {"sqlite3", "pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "ctypes"}

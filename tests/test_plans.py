@@ -53,6 +53,8 @@ QUERY_NAMES = [
     "tag",
     "prefix",
     "prefix_end",
+    "begins",
+    "begins_end",
     "order",
     "at",
     "number",
@@ -100,7 +102,7 @@ def test_a_scan_would_be_seen(database: apsw.Connection) -> None:
 
 @pytest.mark.parametrize("name", ["list_by_updated", "list_by_created"])
 def test_a_listing_weighs_only_the_filters_that_were_asked_for(database: apsw.Connection, name: str) -> None:
-    filters = {"status", "waiting", "before", "cwd", "agent", "parent", "prefix", "tag"}
+    filters = {"status", "waiting", "before", "cwd", "agent", "parent", "prefix", "begins", "tag"}
 
     bare, by_tag, whole = (listing(name, frozenset(asked)) for asked in ((), {"tag"}, filters))
 

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from threadline import formats as formats
     from threadline import postgres as postgres
     from threadline import tokenizers as tokenizers
+    from threadline import transcripts as transcripts
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
@@ -125,7 +126,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats", "postgres", "tokenizers")  # modules that are public as a whole
+_ROOMS = ("formats", "postgres", "tokenizers", "transcripts")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

@@ -270,10 +270,15 @@ class AsyncSession:
         lifecycle: str = LINKED,
         model: str | None = None,
         meta: dict[str, Any] | None = None,
+        title: str | None = None,
+        system: str | None = None,
+        id: str | None = None,
+        at: datetime | None = None,
     ) -> AsyncSpawn:
         """`child = await session.spawn(…)`, or `async with session.spawn(…) as child:`."""
         called = partial(self._session.spawn, agent, key=key, call_id=call_id, lifecycle=lifecycle)
-        return AsyncSpawn(partial(called, model=model, meta=meta), self._threads)
+        about = partial(called, model=model, meta=meta, title=title, system=system, id=id, at=at)
+        return AsyncSpawn(about, self._threads)
 
     async def children(self) -> list[AsyncSession]:
         return [AsyncSession(child, self._threads) for child in await self._threads.run(self._session.children)]
@@ -708,6 +713,7 @@ class AsyncStore:
         root: bool = True,
         waiting: bool | None = None,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
         updated_before: datetime | None = None,
         order: str = "updated",
         limit: int = 50,
@@ -723,6 +729,7 @@ class AsyncStore:
             root=root,
             waiting=waiting,
             key_prefix=key_prefix,
+            id_prefix=id_prefix,
             updated_before=updated_before,
             order=order,
             limit=limit,

@@ -196,7 +196,7 @@ class _Building:
         said = [Said(entry.seq, entry.message) for entry in entries if entry.message is not None]
         if self._wish.keep_outputs is not None or cap is not None:
             said = _shortened(said, self._wish.keep_outputs, cap)
-        said = [_sanitised(each) for each in said]
+        said = [_sanitised(each) if each.message.role == "assistant" else each for each in said]
         if self._wish.timestamps:
             said = [_stamped(each, entry) for each, entry in zip(said, entries, strict=True)]
         mended = mend(said, self._source.started)
@@ -244,7 +244,7 @@ _CRUMB = re.compile(r"^[ \t]*\[(?:image|audio|video|file): [^\]\n]*\][ \t]*(?:\n
 def _sanitised(each: Said) -> Said:
     """An assistant's text without stamps and breadcrumbs that it copied: it would go on writing them."""
     message = each.message
-    if message.role != "assistant" or not any(type(part) is Text and "[" in part.text for part in message.parts):
+    if not [part for part in message.parts if type(part) is Text and "[" in part.text]:
         return each
     parts = tuple(_without_artefacts(part) if type(part) is Text else part for part in message.parts)
     return each if parts == message.parts else Said(each.seq, replace(message, parts=parts))

@@ -2,6 +2,9 @@
 
 Equal content is equal. What we do not model is kept: unknown fields of a part in its `extra`, unknown
 parts whole in `Other`, unknown roles as they are.
+
+Values hold no cycles, so they are none of the garbage collector's business (`gc=False`): a context of 120 messages
+is a thousand of them, and would set it going twice.
 """
 
 from __future__ import annotations
@@ -14,12 +17,12 @@ from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr
 
 
-class Text(Struct, frozen=True, tag="text", omit_defaults=True, forbid_unknown_fields=True):
+class Text(Struct, frozen=True, tag="text", omit_defaults=True, forbid_unknown_fields=True, gc=False):
     text: str
     extra: dict[str, Any] = {}
 
 
-class Reasoning(Struct, frozen=True, tag="reasoning", omit_defaults=True, forbid_unknown_fields=True):
+class Reasoning(Struct, frozen=True, tag="reasoning", omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What the model thought. A signed or encrypted one is understood by its own provider only."""
 
     text: str = ""
@@ -28,7 +31,7 @@ class Reasoning(Struct, frozen=True, tag="reasoning", omit_defaults=True, forbid
     extra: dict[str, Any] = {}
 
 
-class ToolCall(Struct, frozen=True, tag="call", omit_defaults=True, forbid_unknown_fields=True):
+class ToolCall(Struct, frozen=True, tag="call", omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """The model asks for a tool. `args` is an object, or the raw string where it did not parse as one."""
 
     id: str
@@ -37,7 +40,7 @@ class ToolCall(Struct, frozen=True, tag="call", omit_defaults=True, forbid_unkno
     extra: dict[str, Any] = {}
 
 
-class ToolResult(Struct, frozen=True, tag="result", omit_defaults=True, forbid_unknown_fields=True):
+class ToolResult(Struct, frozen=True, tag="result", omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """The answer to one call. `display` is what a person sees where it differs from `output`."""
 
     call_id: str
@@ -51,7 +54,7 @@ class ToolResult(Struct, frozen=True, tag="result", omit_defaults=True, forbid_u
             force_setattr(self, "output", _parts(self.output))
 
 
-class Media(Struct, frozen=True, tag="media", omit_defaults=True, forbid_unknown_fields=True):
+class Media(Struct, frozen=True, tag="media", omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """An image, document or sound: its bytes in `data`, or where it lies in `uri`."""
 
     mime: str
@@ -61,7 +64,7 @@ class Media(Struct, frozen=True, tag="media", omit_defaults=True, forbid_unknown
     extra: dict[str, Any] = {}
 
 
-class Other(Struct, frozen=True, tag="other", omit_defaults=True, forbid_unknown_fields=True):
+class Other(Struct, frozen=True, tag="other", omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """A part of a kind that we do not know, kept whole."""
 
     raw: dict[str, Any]
@@ -71,7 +74,7 @@ class Other(Struct, frozen=True, tag="other", omit_defaults=True, forbid_unknown
 Part: TypeAlias = Text | Reasoning | ToolCall | ToolResult | Media | Other
 
 
-class Message(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
+class Message(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, gc=False):
     """What one speaker said: a role (`system`, `user`, `assistant`, `tool`) and parts.
 
     `meta` travels with it: `meta["hidden"]` is kept and shown to people but never sent,

@@ -373,6 +373,10 @@ class Session:
         lifecycle: str = LINKED,
         model: str | None = None,
         meta: dict[str, Any] | None = None,
+        title: str | None = None,
+        system: str | None = None,
+        id: str | None = None,
+        at: datetime | None = None,
     ) -> Session:
         """A session for a sub-agent. The same key, or the same call, gives the same child, whoever asks first.
 
@@ -381,9 +385,10 @@ class Session:
         same folder, with the same tags, and with the same model unless told otherwise."""
         if lifecycle not in LIFECYCLES:
             raise InvalidArgument(f"lifecycle is one of {', '.join(LIFECYCLES)}, not {lifecycle!r}")
-        check_about({"agent": agent, "model": model}, meta)
-        about = About(agent=agent, model=model, meta=meta or {})
-        new = self._store._new_session(key=key, about=about)
+        check_about({"agent": agent, "model": model, "title": title, "system": system}, meta)
+        titled_by = None if title is None else "person"
+        about = About(title=title, titled_by=titled_by, agent=agent, model=model, system=system, meta=meta or {})
+        new = self._store._new_session(id=id, key=key, about=about, at=at)
         call = None if call_id is None else check_name(call_id, "call_id")
         birth = Birth(lifecycle, call, self._store._max_depth)
         return Session(self._store, self._backend.spawn(self._made(), new, birth))

@@ -178,6 +178,7 @@ class Store:
         root: bool = True,
         waiting: bool | None = None,
         key_prefix: str | None = None,
+        id_prefix: str | None = None,
         updated_before: datetime | None = None,
         order: str = "updated",
         limit: int = 50,
@@ -186,8 +187,9 @@ class Store:
         """A page of sessions, the latest change first; iterating it goes on through all pages.
 
         Sub-agents are left out unless `root=False` asks for all, or `parent` for the children of one. `waiting` ones
-        have open calls or an unanswered user turn. A walk reaches every session that is not written meanwhile; with
-        order="created" it reaches all. `status=None` lists all of them."""
+        have open calls or an unanswered user turn. `key_prefix` and `id_prefix` are how a key or an id
+        begins. A walk reaches every session that is not written meanwhile; with order="created" it reaches all.
+        `status=None` lists all of them."""
         if order not in ("updated", "created"):
             raise InvalidArgument(f'order is "updated" or "created", not {order!r}')
         if status is not None and status not in STATUSES:
@@ -198,7 +200,7 @@ class Store:
             raise InvalidArgument(f"waiting is True, False or None, not {waiting!r}")
         if not isinstance(root, bool):
             raise InvalidArgument(f"root is True or False, not {root!r}")
-        for name, value in (("agent", agent), ("tag", tag), ("key_prefix", key_prefix)):
+        for name, value in (("agent", agent), ("tag", tag), ("key_prefix", key_prefix), ("id_prefix", id_prefix)):
             if not isinstance(value, str | None):
                 raise InvalidArgument(f"{name} is text, not {value!r}")
         query = Query(
@@ -209,6 +211,7 @@ class Store:
             status=status,
             waiting=waiting,
             key_prefix=key_prefix,
+            id_prefix=id_prefix,
             updated_before=None if updated_before is None else time_of(updated_before),
             order=order,
             limit=limit,

@@ -765,7 +765,7 @@ def test_a_long_session_is_read_only_at_its_ends(
     assert first <= 2 * 128 + 64 + 8
     assert again <= 2 * 128 + 8
     assert past <= 2 * 128 + 8
-    assert counted.of(session.context) >= 20_000
+    assert counted.of(session.context) >= 19_000  # all of it, but for what was read just now
 
 
 def test_a_long_session_whose_view_is_short_is_read_where_the_view_is(

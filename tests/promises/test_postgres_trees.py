@@ -201,7 +201,14 @@ def test_the_large_tables_are_partitioned_by_tree(postgres_schema: psycopg.Conne
 # -- listings ------------------------------------------------------------------------------------------
 
 
-FILTERS: list[dict[str, Any]] = [{}, {"cwd": "/7"}, {"agent": "7"}, {"tag": "7"}, {"key_prefix": "7:"}]
+FILTERS: list[dict[str, Any]] = [
+    {},
+    {"cwd": "/7"},
+    {"agent": "7"},
+    {"tag": "7"},
+    {"key_prefix": "7:"},
+    {"id_prefix": "7"},
+]
 
 
 @pytest.mark.parametrize("few", [0, 1_000], ids=["walked", "sorted"])
@@ -251,8 +258,9 @@ def test_a_walk_and_a_sort_give_the_same_page(
 ) -> None:
     with threadline.open(postgres_url, durability="relaxed") as store:
         for n in range(30):
-            mine = {"cwd": "/7", "agent": "7", "tags": ["7"], "key": f"7:{n}"} if n % 3 else {"key": f"8:{n}"}
-            store.new(**mine).append("hi")  # type: ignore[arg-type]
+            mine = {"cwd": "/7", "agent": "7", "tags": ["7"]} if n % 3 else {}
+            name = f"{7 if n % 3 else 8}:{n}"
+            store.new(key=name, id=name, **mine).append("hi")  # type: ignore[arg-type]
         looked_up = [info.id for info in store.sessions(order=order, limit=7, **filters)]
         monkeypatch.setattr(listing, "FEW", -1)
         walked = [info.id for info in store.sessions(order=order, limit=7, **filters)]

@@ -103,6 +103,7 @@ class Query(Struct, frozen=True):
     status: str | None = ACTIVE
     waiting: bool | None = None
     key_prefix: str | None = None
+    id_prefix: str | None = None
     updated_before: int | None = None
     order: str = "updated"
     limit: int = 50

@@ -1,13 +1,27 @@
-"""The command line. Each command is a file of its own, loaded when it is called, so that `--help` is quick."""
+"""The command line. Each command is a file of its own, loaded when it is called, so that `--help` is quick.
+
+How a command is written stands in `desk.py`."""
 
 from __future__ import annotations
 
+import os
+import sys
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from typing import Any
 
 import click
 
+from threadline import __version__
+from threadline.cli.desk import Desk, common
+
 # name -> (where it lives, what it does): the help text stands here so that listing commands imports none of them.
+# In the module the command has its own name, with `_` behind it where Python needs that: `import_`.
 COMMANDS = {
+    "ls": ("threadline.cli.ls", "List sessions, the latest change first."),
+    "rename": ("threadline.cli.about", "Give a session a title."),
+    "tag": ("threadline.cli.about", "Add and take away tags of a session."),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
@@ -21,15 +35,101 @@ class Commands(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(COMMANDS[cmd_name][0]), cmd_name)
+        module = import_module(COMMANDS[cmd_name][0])
+        command: click.Command = getattr(module, cmd_name, None) or getattr(module, f"{cmd_name}_")
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        try:
+            return super().resolve_command(ctx, args)
+        except click.UsageError as error:
+            from difflib import get_close_matches
+
+            near = get_close_matches(args[0], COMMANDS, 1)
+            advice = f"did you mean {near[0]!r}?" if near else "`threadline --help` lists all commands"
+            raise click.UsageError(f"no command {args[0]!r}: {advice}", ctx) from error
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
 
+    def main(self, args: Any = None, *others: Any, standalone_mode: bool = True, **extra: Any) -> Any:
+        """The front door: runs the command, and ends the process with its exit code."""
+        run = partial(super().main, args, *others, standalone_mode=False)
+        if not standalone_mode:
+            return run(**extra)
+        desk = extra["obj"] = extra.get("obj") or Desk()
+        sys.exit(_exit_code(desk, partial(run, **extra)))
 
-@click.group(cls=Commands)
-@click.version_option(package_name="threadline")
-def main() -> None:
-    """A durable session store for LLM agents: one append-only log per conversation, in one SQLite file."""
+
+def _exit_code(desk: Desk, run: Callable[[], Any]) -> int:
+    """Run the command; its exit code. Whatever goes wrong ends as one line, safe to print."""
+    try:
+        code = run()
+        desk.screen.flush()
+        return code if isinstance(code, int) else 0
+    except BrokenPipeError:  # whoever read has had enough
+        _let_go_of_stdout()
+        return 0
+    except (KeyboardInterrupt, click.Abort):
+        desk.screen.err("stopped")
+        return 1
+    except click.UsageError as error:
+        path = "threadline" if error.ctx is None else error.ctx.command_path
+        desk.screen.err(f"Error: {error.format_message().rstrip('.')}; `{path} --help` tells how")
+        return error.exit_code
+    except click.ClickException as error:
+        _tell(desk, error)
+        return error.exit_code
+    except Exception as error:
+        if isinstance(error, OSError):
+            _tell(
+                desk,
+                click.ClickException(
+                    f"{error.strerror or error}{': ' + str(error.filename) if error.filename else ''}"
+                ),
+            )
+            return 1
+        desk.debug = True
+        _tell(desk, click.ClickException(f"this is a bug of threadline: {type(error).__name__}: {error}"))
+        return 1
+
+
+def _tell(desk: Desk, error: click.ClickException) -> None:
+    if desk.debug:
+        from traceback import format_exc
+
+        desk.screen.err(format_exc(), end="")
+    if desk.as_json:
+        from threadline.cli.shapes import line_of
+
+        cause = error.__cause__ or error
+        name = "Failed" if isinstance(cause, click.ClickException) else type(cause).__name__
+        desk.screen.err(line_of({"error": name, "message": error.format_message()}))
+    else:
+        desk.screen.err(f"Error: {error.format_message()}")
+
+
+def _let_go_of_stdout() -> None:
+    """Python flushes standard output once more at the end, and would complain."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+
+
+@click.group(cls=Commands, invoke_without_command=True)
+@click.version_option(__version__, prog_name="threadline")
+@click.pass_context
+def main(ctx: click.Context) -> Any:
+    """A durable session store for LLM agents: one append-only log per conversation, in one SQLite file.
+
+    Without a command: the latest sessions, and what to do next. ID is the id of a session, the beginning of one, a
+    key, or `latest`.
+    """
+    if ctx.invoked_subcommand is None:
+        from threadline.cli.home import home
+
+        home(ctx.obj)
+
+
+main.params += common()

@@ -2,46 +2,38 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 import click
 
 import threadline
-from threadline import CopyReport
-from threadline.cli.failing import failing
+from threadline import CopyProgress, CopyReport, Store
+from threadline.cli.desk import Desk, command
 
 
-@click.command()
+@command(store=False, examples=["threadline copy agents.db postgresql://db.example/agents"])
 @click.argument("source")
 @click.argument("target")
-@click.option("--json", "as_json", is_flag=True, help="The report as one line of JSON.")
-def copy(source: str, target: str, as_json: bool) -> None:
+def copy(desk: Desk, source: str, target: str) -> int:
     """Copy all sessions of SOURCE, of all namespaces, into TARGET. Each is a file or a URL.
 
     Every row is the same there, and checked by its digest and chain on the way. SOURCE is only read. The command can be
     broken off and given again: then it adds what is missing.
     """
-    with failing(), threadline.open(source, read_only=True) as here, threadline.open(target) as there:
-        report = threadline.copy(here, there, progress=show if sys.stderr.isatty() else None)
-    tell(report, as_json)
-    if not report.ok:
-        raise SystemExit(1)
+    with threadline.open(source, read_only=True) as here, threadline.open(target) as there:
+        report = copied(desk, here, there)
+    tell(desk, report)
+    return 0 if report.ok else 1
 
 
-def show(progress: threadline.CopyProgress) -> None:
-    click.echo(f"\r{progress.sessions:,} sessions, {progress.entries:,} entries", nl=False, err=True)
+def copied(desk: Desk, here: Store, there: Store) -> CopyReport:
+    with desk.progress("copying", total=here.stats()["entries"]) as progress:
+
+        def show(reached: CopyProgress) -> None:
+            progress.reach(reached.entries)
+
+        return threadline.copy(here, there, progress=show)
 
 
-def tell(report: CopyReport, as_json: bool) -> None:
-    if as_json:
-        problems = [{"session": p.session, "seq": p.seq, "what": p.what} for p in report.problems]
-        click.echo(
-            json.dumps({n: getattr(report, n) for n in ("sessions", "made", "entries")} | {"problems": problems})
-        )
-        return
-    if sys.stderr.isatty():
-        click.echo("", err=True)
-    click.echo(f"{report.sessions:,} sessions, {report.made:,} of them new; {report.entries:,} entries copied")
-    for problem in report.problems:
-        click.echo(f"not copied whole: {problem.session}: {problem.what}", err=True)
+def tell(desk: Desk, report: CopyReport) -> None:
+    desk.give(report, f"{report.sessions:,} sessions, {report.made:,} of them new; {report.entries:,} entries copied")
+    for problem in () if desk.as_json else report.problems:
+        desk.warn(f"not copied whole: {problem.session}: {problem.what}")

@@ -12,32 +12,34 @@ import click
 
 import threadline
 from threadline import Entry, Message, Session, Store
+from threadline.cli.desk import Desk, command
+from threadline.cli.screen import Ink
 
 WIDTH = 78
 
 
-@click.command()
+@command(store=False)
 @click.option("--store", "path", type=click.Path(path_type=Path), help="Where to put the file (default: a new folder).")
-def demo(path: Path | None) -> None:
+def demo(desk: Desk, path: Path | None) -> None:
     """Watch a session survive kill -9, then be mended, folded, rewound and forked."""
     path = path or Path(tempfile.mkdtemp(prefix="threadline-demo-")) / "demo.db"
     if path.exists():
         raise click.ClickException(f"{path} exists already: the demo writes to a new file only")
-    said = watch_the_agent_die(path)
+    said = watch_the_agent_die(desk, path)
     with threadline.open(path) as store:
         session = store.session("demo")
-        show_what_survived(session, said)
-        mend(session)
-        originals = fold(session)
-        rewind(session)
-        fork(session)
-        prove(store, session, originals)
-    click.secho(f"\nThe file: {path}", bold=True)
+        show_what_survived(desk, session, said)
+        mend(desk, session)
+        originals = fold(desk, session)
+        rewind(desk, session)
+        fork(desk, session)
+        prove(desk, store, session, originals)
+    desk.say(Ink(f"\nThe file: {path}", "bold"))
 
 
-def watch_the_agent_die(path: Path) -> int:
+def watch_the_agent_die(desk: Desk, path: Path) -> int:
     """Run the agent in a process of its own, kill it in the middle of a tool call; how many entries it was promised."""
-    title("1. An agent works, and is killed with SIGKILL in the middle of a tool call")
+    title(desk, "1. An agent works, and is killed with SIGKILL in the middle of a tool call")
     agent = subprocess.Popen(
         [sys.executable, "-m", "threadline.cli.demo_agent", str(path)], stdout=subprocess.PIPE, text=True
     )
@@ -47,74 +49,76 @@ def watch_the_agent_die(path: Path) -> int:
         if line.startswith("running"):
             break
         said += 1
-        click.echo(f"   {line.rstrip()}")
+        desk.say(f"   {line.rstrip()}")
     agent.send_signal(signal.SIGKILL)
     agent.wait()
     agent.stdout.close()
-    click.secho(f"   process {agent.pid} killed: exit status {agent.returncode}", fg="red")
+    desk.say(Ink(f"   process {agent.pid} killed: exit status {agent.returncode}", "red"))
     return said
 
 
-def show_what_survived(session: Session, said: int) -> None:
-    title("2. Reopened: all that was acknowledged is there, and what was under way is known")
+def show_what_survived(desk: Desk, session: Session, said: int) -> None:
+    title(desk, "2. Reopened: all that was acknowledged is there, and what was under way is known")
     for entry in session.entries():
-        show(entry)
+        show(desk, entry)
     for pending in session.pending:
         state = "had started, its effects are uncertain" if pending.started else "had not started"
-        click.secho(f"   pending: {pending.call.name} {pending.call.args} {state}", fg="yellow")
-    proves(session.head == said, f"{said} entries acknowledged before the kill, {session.head} in the log")
+        desk.say(Ink(f"   pending: {pending.call.name} {pending.call.args} {state}", "yellow"))
+    proves(desk, session.head == said, f"{said} entries acknowledged before the kill, {session.head} in the log")
 
 
-def mend(session: Session) -> None:
-    title("3. Repair answers the open call, so that the next request is legal; the work goes on")
+def mend(desk: Desk, session: Session) -> None:
+    title(desk, "3. Repair answers the open call, so that the next request is legal; the work goes on")
     for entry in session.repair():
-        show(entry)
+        show(desk, entry)
     session.append(Message.assistant("The deploy was cut off. I checked: it did not go out. Trying again."))
     session.append("Good. And then tidy up, please.")
     session.append(Message.assistant("Deployed, and tidied up."))
-    proves(not session.pending, "no call is left without its result")
+    proves(desk, not session.pending, "no call is left without its result")
 
 
-def fold(session: Session) -> list[Entry]:
-    title("4. Compaction puts a summary where the old turns stood; the originals stay")
+def fold(desk: Desk, session: Session) -> list[Entry]:
+    title(desk, "4. Compaction puts a summary where the old turns stood; the originals stay")
     compaction = session.compact(lambda run: f"{len(run)} messages about a deploy that was cut off.", keep_turns=1)
     for entry in session.view().entries:
-        show(entry)
+        show(desk, entry)
     originals = session.originals(compaction.seq)
-    proves(len(originals) == 6, f"entry {compaction.seq} stands for {', '.join(str(e.seq) for e in originals)}")
+    proves(desk, len(originals) == 6, f"entry {compaction.seq} stands for {', '.join(str(e.seq) for e in originals)}")
     return originals
 
 
-def rewind(session: Session) -> None:
-    title("5. Rewind goes back to any moment, across the compaction; forward again, too")
+def rewind(desk: Desk, session: Session) -> None:
+    title(desk, "5. Rewind goes back to any moment, across the compaction; forward again, too")
     before = session.messages()
     head = session.head
     session.rewind(2)
-    click.echo(f"   rewound to entry 2: the model sees {len(session.messages())} messages")
+    desk.say(f"   rewound to entry 2: the model sees {len(session.messages())} messages")
     session.rewind(head)
-    proves(session.messages() == before, f"rewound forward to entry {head}: the view is what it was")
+    proves(desk, session.messages() == before, f"rewound forward to entry {head}: the view is what it was")
 
 
-def fork(session: Session) -> None:
-    title("6. A fork shares the past without copying it, and goes its own way")
+def fork(desk: Desk, session: Session) -> None:
+    title(desk, "6. A fork shares the past without copying it, and goes its own way")
     other = session.fork(2, title="what if we had not deployed?")
     other.append("Do not deploy yet.")
-    click.echo(f"   the fork sees: {' | '.join(message.text[:34] for message in other.messages())}")
-    proves("Do not deploy yet." not in [m.text for m in session.messages()], "neither side sees the other's entries")
+    desk.say(f"   the fork sees: {' | '.join(message.text[:34] for message in other.messages())}")
+    proves(
+        desk, "Do not deploy yet." not in [m.text for m in session.messages()], "neither side sees the other's entries"
+    )
 
 
-def prove(store: Store, session: Session, originals: list[Entry]) -> None:
-    title("7. Nothing was lost, and it can be checked")
+def prove(desk: Desk, store: Store, session: Session, originals: list[Entry]) -> None:
+    title(desk, "7. Nothing was lost, and it can be checked")
     report = store.verify()
-    proves([session.entry(e.seq) for e in originals] == originals, "every original still reads as it was written")
-    proves(report.ok, f"verify: {report.counts['entries']} entries, every digest, chain and view holds")
+    proves(desk, [session.entry(e.seq) for e in originals] == originals, "every original still reads as it was written")
+    proves(desk, report.ok, f"verify: {report.counts['entries']} entries, every digest, chain and view holds")
 
 
-def title(text: str) -> None:
-    click.secho(text, bold=True)
+def title(desk: Desk, text: str) -> None:
+    desk.say(Ink(text, "bold"))
 
 
-def show(entry: Entry) -> None:
+def show(desk: Desk, entry: Entry) -> None:
     """One entry on one line."""
     message = entry.message
     if message is None:
@@ -123,10 +127,10 @@ def show(entry: Entry) -> None:
         calls = " ".join(f"-> {call.name}({call.args})" for call in message.calls)
         what = f"{message.role:<9} {message.text} {calls}"
     line = f"   {entry.seq:>3}  {' '.join(what.split())}"
-    click.echo(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…")
+    desk.say(line if len(line) <= WIDTH else line[: WIDTH - 1] + "…")
 
 
-def proves(holds: bool, claim: str) -> None:
+def proves(desk: Desk, holds: bool, claim: str) -> None:
     if not holds:
         raise click.ClickException(f"this does not hold: {claim}")
-    click.secho(f"   ✓ {claim}", fg="green")
+    desk.give({"claim": claim, "holds": holds}, Ink(f"   ✓ {claim}", "green"))

@@ -29,7 +29,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One line of a session's log. `message` for what was said, `data` for everything else.
 
     `redacted` is the reason why its content was taken away, where it was; something without any text stands in."""
@@ -96,13 +96,9 @@ class Row(NamedTuple):
 
     def entry(self, session: str) -> Entry:
         """The entry, if it looks whole. Raises Damaged."""
-        seq, kind, at, tokens, _, _, _, _, _, _, digest, _, key, usage, _, body = self
-        try:
-            whole = looks_whole(digest, kind, at, key, tokens, usage, body)
-        except MISTYPED as error:
-            raise Damaged(session, seq, f"a column is not what it was: {error}") from error
-        if not whole:
+        if not self.looks_whole():
             return self._redacted(session)
+        seq, kind, at, tokens, _, _, _, _, _, _, _, _, key, usage, _, body = self
         message, data = (codec.decode_message(body), None) if kind == "message" else content(self)
         return Entry(
             session,
@@ -118,9 +114,12 @@ class Row(NamedTuple):
 
     def _redacted(self, session: str) -> Entry:
         """What stands in for content that was taken away. Raises Damaged where none does."""
-        if self.body[:1] != MARK:
+        if type(self.body) is not bytes or self.body[:1] != MARK:
             raise Damaged(session, self.seq, "its content does not match its digest")
-        message, data = content(self)
+        try:
+            message, data = content(self)
+        except MISTYPED as error:
+            raise Damaged(session, self.seq, f"a column is not what it was: {error}") from error
         key = None if self.key is None or self.key.startswith(HIDDEN) else text(self.key)
         reason = self.tombstone().reason
         return Entry(session, self.seq, self.kind, moment(self.at), message, data, key, self.tokens, None, reason)
@@ -136,6 +135,14 @@ class Row(NamedTuple):
     def _facts(self) -> Facts:
         return self.seq, self.kind.encode(), self.at, self.tokens, self.key, self.usage, self.digest
 
+    def looks_whole(self) -> bool:
+        """Whether the content matches its digest, as far as every read looks."""
+        _, kind, at, tokens, _, _, _, _, _, _, digest, _, key, usage, _, body = self
+        try:
+            return looks_whole(digest, kind, at, key, tokens, usage, body)
+        except MISTYPED:  # a column is not what it was
+            return False
+
     def check(self, session: str | None) -> None:
         """Raise Damaged unless the content is, to the last bit of its digest, what was written, or a tombstone."""
         try:
@@ -150,6 +157,18 @@ class Row(NamedTuple):
 
 
 row_of: Callable[[Sequence[Any]], Row] = partial(tuple.__new__, Row)  # as Row._make, in C
+
+
+class Known(Row):
+    """A row that was found whole when it was read, and has been in memory since."""
+
+    __slots__ = ()
+
+    def looks_whole(self) -> bool:
+        return True
+
+
+known_of: Callable[[Row], Known] = partial(tuple.__new__, Known)
 
 MISTYPED = (TypeError, AttributeError, ValueError)  # a flipped bit may change a column's type
 

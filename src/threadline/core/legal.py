@@ -152,7 +152,8 @@ def _in_order(said: Sequence[Said]) -> bool:
     """Whether every call is answered once, right behind its turn, and no id is open twice."""
     waiting: set[str] = set()
     for _, message in said:
-        pairs = calls_and_results(message)
+        parts = message.parts
+        pairs = () if len(parts) == 1 and type(parts[0]) is Text else calls_and_results(message)
         if not pairs:
             if waiting:
                 return False

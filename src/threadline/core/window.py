@@ -167,21 +167,18 @@ class _Reader:
         for row in rows:
             taken.append(row)
             self.done = self._turned and (self._tokens < 0 or self._messages < 0)
-            self._read(row)
+            try:
+                entry = row.entry(self._session)
+            except Damaged:
+                self.damaged.append(row.seq)
+            else:
+                self.entries.append(entry)
+                self._turned = self._turned or starts_turn(entry)
+                self._tokens -= row.tokens
+                self._messages -= 1
             if self.done:
                 break
         return taken
-
-    def _read(self, row: Row) -> None:
-        try:
-            entry = row.entry(self._session)
-        except Damaged:
-            self.damaged.append(row.seq)
-            return
-        self.entries.append(entry)
-        self._turned = self._turned or starts_turn(entry)
-        self._tokens -= entry.tokens
-        self._messages -= 1
 
 
 def read_front(log: Log, spans: Spans, session: str) -> list[Entry]:
@@ -264,7 +261,8 @@ def turn_starts(entries: Sequence[Entry], whole: bool) -> list[int]:
 
 
 def starts_turn(entry: Entry) -> bool:
-    return entry.kind == "message" and entry.message is not None and asks(entry.message)
+    message = entry.message
+    return message is not None and message.role == "user" and entry.kind == "message" and asks(message)
 
 
 def is_delivery(entry: Entry) -> bool:

@@ -13,7 +13,7 @@ from threadline.backends.postgres.statements import SQL, Connection, one
 FEW = 1_000  # up to so many sessions are sorted rather than walked to
 NO_CURSOR = (2**62, 2**62)
 OF_HEAD = ("status", "waiting", "before")
-OF_SESSION = ("prefix", "tag", "cwd", "agent")  # may be few among many
+OF_SESSION = ("begins", "prefix", "tag", "cwd", "agent")  # may be few among many
 OF_FAMILY = ("parent",)  # always few
 
 
@@ -77,7 +77,7 @@ def _filters(manner: str, names: tuple[str, ...], values: dict[str, Any]) -> str
 
 
 def _bindings(query: Query) -> dict[str, Any]:
-    prefix = stored_or_none(query.key_prefix)
+    prefix, begins = stored_or_none(query.key_prefix), stored_or_none(query.id_prefix)
     at, number = query.cursor or NO_CURSOR
     return {
         "realm": realm_of(query.namespace),
@@ -91,6 +91,8 @@ def _bindings(query: Query) -> dict[str, Any]:
         "tree": None if query.parent is None else query.parent.tree,
         "prefix": prefix,
         "prefix_end": None if prefix is None else prefix + b"\xff" * 8,  # no UTF-8 sorts after that
+        "begins": begins,
+        "begins_end": None if begins is None else begins + b"\xff" * 8,
         "at": at,
         "number": number,
         "few": FEW + 1,

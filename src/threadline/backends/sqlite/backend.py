@@ -44,8 +44,17 @@ from threadline.backends.sqlite import (
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
+from threadline.backends.sqlite.recent import RecentLog, Recents
 from threadline.backends.sqlite.reserve import Reserve
-from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, caused, many, one, our_errors, translated
+from threadline.backends.sqlite.rows import (
+    MISTYPED,
+    NUMBERS_AND_BYTES,
+    caused,
+    many,
+    one,
+    our_errors,
+    translated,
+)
 from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
@@ -60,10 +69,13 @@ from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, StoreFull, ThreadlineError, Uncertain
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
-MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
 Afterwards = Callable[[Any], Any]
 
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
+
+
+# What only adds to a log: whatever else is committed, the connection forgets what it read.
+ONLY_ADD = frozenset({transactions.write, transactions.create, inbox.take, streams.begin, streams.grow, streams.settle})
 
 
 class SqliteBackend:
@@ -81,6 +93,7 @@ class SqliteBackend:
         self._lock: FileLock | None = None
         self._reserve = Reserve(None if self._memory or read_only else path)
         self._wiping = Wiping(self._wipe)
+        self._recents = Recents()
         self._bell = Bell(self._reading, alone=self._memory)
         self._claim = Claim(None if self._memory else os.path.realpath(path))
         # Last of what a forked child renews: from here on a fork in another thread may find this store.
@@ -315,6 +328,8 @@ class SqliteBackend:
                     wake(job)  # the checkpoint is no part of their answer
                 self._tidy(connection)
         finally:
+            if not {job.operation for job in group} <= ONLY_ADD:
+                self._recents.pop(connection, None)  # its own commits do not tell it of a change
             self._pool.give(connection)
 
     def _run_alone(self, connection: apsw.Connection, job: Job) -> apsw.Connection:
@@ -462,11 +477,7 @@ class SqliteBackend:
             return streams.streams(connection, self._claim, ref)
 
     def log(self, ref: Ref) -> PiecedLog:
-        return PiecedLog(ref, self._select)
-
-    def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
-        with self._reading() as connection:
-            return many(connection, name, values)
+        return RecentLog(ref, self._reading, self._recents)
 
     @contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:

@@ -15,6 +15,8 @@ SQL = sql.queries("sqlite") | sql.queries("sqlite", "erasing.sql")
 
 NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
 
+MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
+
 Values = tuple[Any, ...] | dict[str, Any]
 
 
@@ -29,6 +31,17 @@ def one(connection: apsw.Connection, name: str, values: Values = ()) -> Any:
 
 def many(connection: apsw.Connection, name: str, values: Values = ()) -> list[Any]:
     return connection.execute(SQL[name], values).fetchall()
+
+
+@contextmanager
+def readable() -> Iterator[None]:
+    """What cannot be read is damaged, or whatever else SQLite says of it."""
+    try:
+        yield
+    except apsw.Error as error:
+        raise translated(error) from error
+    except MISTYPED as error:
+        raise Damaged(None, None, f"a row cannot be read: {error}") from error
 
 
 @contextmanager

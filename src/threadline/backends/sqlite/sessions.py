@@ -103,6 +103,7 @@ def listing(name: str, asked: frozenset[str]) -> str:
 
 def _bindings(query: Query) -> dict[str, Any]:
     prefix = None if query.key_prefix is None else stored(query.key_prefix)
+    begins = None if query.id_prefix is None else stored(query.id_prefix)
     at, number = query.cursor or NO_CURSOR
     return {
         "namespace": stored(query.namespace),
@@ -116,6 +117,8 @@ def _bindings(query: Query) -> dict[str, Any]:
         "child": 1 if query.parent is not None else 0 if query.root else None,
         "prefix": prefix,
         "prefix_end": None if prefix is None else prefix + b"\xff" * 8,  # no UTF-8 sorts after that
+        "begins": begins,
+        "begins_end": None if begins is None else begins + b"\xff" * 8,
         "order": query.order,
         "at": at,
         "number": number,
@@ -127,7 +130,7 @@ def _bindings(query: Query) -> dict[str, Any]:
 def _few(connection: apsw.Connection, query: Query, values: dict[str, Any]) -> list[int] | None:
     """The sessions of a folder, agent, tag or key prefix, where they are few enough to sort: a walk in the order of
     change might pass a hundred thousand others on its way to them."""
-    for name in ("parent", "prefix", "tag", "cwd", "agent"):
+    for name in ("begins", "parent", "prefix", "tag", "cwd", "agent"):
         if values[name] is not None:
             found = many(connection, f"few_by_{name}", values)
             if len(found) <= FEW:

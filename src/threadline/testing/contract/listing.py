@@ -185,6 +185,18 @@ class ListingContract(Contract):
 
         assert made(store.sessions(key_prefix="%")) == [percent.id]
 
+    def test_by_the_beginning_of_the_id(self, store: Store) -> None:
+        for id in ("ab1", "ab2", "ab", "a", "b", "AB3", "ab\U0010ffff"):
+            store.new(id=id)
+        store.within("acme").new(id="ab9")
+        store.trash("ab2")
+        child = store.get("ab1").spawn("search")
+
+        assert {info.id for info in store.sessions(id_prefix="ab")} == {"ab1", "ab", "ab\U0010ffff"}
+        assert {info.id for info in store.sessions(id_prefix="ab2", status=None)} == {"ab2"}
+        assert made(store.sessions(id_prefix=str(child.id), root=False)) == [child.id]
+        assert made(store.sessions(id_prefix="ab%")) == []
+
     def test_by_status(self, store: Store) -> None:
         active, archived, trashed = store.new(), store.new(), store.new()
         store.archive(archived)

@@ -339,6 +339,10 @@ SELECT count(*) FROM (SELECT 1 FROM threadline.tag t
 SELECT count(*) FROM (SELECT 1 FROM threadline.session s
                       WHERE s.realm = %(realm)s AND s.key >= %(prefix)s AND s.key < %(prefix_end)s LIMIT %(few)s) f
 
+-- few_by_begins: how many sessions there are whose id begins so, if they are few
+SELECT count(*) FROM (SELECT 1 FROM threadline.session s
+                      WHERE s.realm = %(realm)s AND s.id >= %(begins)s AND s.id < %(begins_end)s LIMIT %(few)s) f
+
 -- filter_status: of a listing, which sessions
 AND    h.status = %(status)s
 
@@ -359,6 +363,9 @@ AND    s.tree = %(tree)s AND s.parent = %(parent)s
 
 -- filter_prefix: those whose key begins so
 AND    s.realm = %(realm)s AND s.key >= %(prefix)s AND s.key < %(prefix_end)s
+
+-- filter_begins: those whose id begins so
+AND    s.realm = %(realm)s AND s.id >= %(begins)s AND s.id < %(begins_end)s
 
 -- filter_tag: those with a tag
 AND    EXISTS (SELECT 1 FROM threadline.tag t
@@ -621,6 +628,9 @@ AND    s.agent = %(agent)s
 
 -- pass_prefix: those whose key begins so
 AND    s.key >= %(prefix)s AND s.key < %(prefix_end)s
+
+-- pass_begins: those whose id begins so
+AND    s.id >= %(begins)s AND s.id < %(begins_end)s
 
 -- pass_tag: those with a tag
 AND    EXISTS (SELECT 1 FROM threadline.tag t WHERE t.tree = s.tree AND t.session = s.session AND t.tag = %(tag)s)

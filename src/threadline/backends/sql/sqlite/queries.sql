@@ -403,6 +403,7 @@ AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
 AND    (:parent  IS NULL OR s.parent = :parent)
 AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
+AND    (:begins  IS NULL OR (s.id >= :begins AND s.id < :begins_end))
 AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
                                     WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
 ORDER BY h.updated_at DESC, h.session DESC
@@ -423,6 +424,7 @@ AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
 AND    (:parent  IS NULL OR s.parent = :parent)
 AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
+AND    (:begins  IS NULL OR (s.id >= :begins AND s.id < :begins_end))
 AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
                                     WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
 ORDER BY s.created_at DESC, s.session DESC
@@ -444,6 +446,7 @@ AND    (:cwd     IS NULL OR s.cwd = :cwd)
 AND    (:agent   IS NULL OR s.agent = :agent)
 AND    (:parent  IS NULL OR s.parent = :parent)
 AND    (:prefix  IS NULL OR (s.key >= :prefix AND s.key < :prefix_end))
+AND    (:begins  IS NULL OR (s.id >= :begins AND s.id < :begins_end))
 AND    (:tag     IS NULL OR EXISTS (SELECT 1 FROM tag t
                                     WHERE t.namespace = :namespace AND t.tag = :tag AND t.session = h.session))
 ORDER BY CASE :order WHEN 'created' THEN s.created_at ELSE h.updated_at END DESC, s.session DESC
@@ -463,6 +466,9 @@ SELECT session FROM session WHERE parent = :parent LIMIT :few
 
 -- few_by_prefix: the sessions whose key begins so, if they are few
 SELECT session FROM session WHERE namespace = :namespace AND key >= :prefix AND key < :prefix_end LIMIT :few
+
+-- few_by_begins: the sessions whose id begins so, if they are few
+SELECT session FROM session WHERE namespace = :namespace AND id >= :begins AND id < :begins_end LIMIT :few
 
 -- last_rows: up to where entries and sessions are numbered
 SELECT (SELECT coalesce(max(entry), 0) FROM entry), (SELECT coalesce(max(session), 0) FROM session)
@@ -499,6 +505,9 @@ SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq
 -- counts: for stats
 SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry),
        (SELECT count(*) FROM blob)
+
+-- data_version: another number after another connection committed
+PRAGMA data_version
 
 -- schema: what the tables and indexes are
 SELECT type, name, tbl_name, sql FROM sqlite_schema ORDER BY name

@@ -1,7 +1,8 @@
 -- threadline on PostgreSQL, schema version 1.
 --
 -- The same log as on SQLite: a session is an append-only log of entries, nothing in `entry` is ever changed, but that an
--- entry may lose its content for good and keep its place (`redact`), and the columns from `voice` on are the fold right after the entry. What is different here is what lets it spread.
+-- entry may lose its content for good and keep its place (`redact`), and the columns from `voice` on are the fold right
+-- after the entry. What is different here is what lets it spread.
 --
 -- A *tree* is a root session with its forks and sub-agents; its id is 16 random bytes. It stands first in every key, and
 -- no sequence, unique constraint or foreign key reaches across trees. So all that one operation touches lies together:
@@ -62,6 +63,7 @@ CREATE TABLE threadline.session (
     PRIMARY KEY (tree, session)
 );
 
+CREATE INDEX session_by_id      ON threadline.session (realm, id);
 CREATE INDEX session_by_key     ON threadline.session (realm, key) WHERE key IS NOT NULL;
 CREATE INDEX session_by_created ON threadline.session (realm, (CASE WHEN parent IS NULL THEN 0 ELSE 1 END), created_at, session);
 CREATE INDEX session_by_cwd     ON threadline.session (realm, sha256(cwd))   WHERE cwd IS NOT NULL;

@@ -1,0 +1,133 @@
+"""Other tools' files on disk, and our own: read into a store, and written from a session.
+
+Each format is one module with up to three functions: `claims(source)` says whether a file or folder is its own,
+`bring(source, desk)` reads it, and `write(session, path, *, raw)` writes. Which formats there are stands in FORMATS;
+a module is imported when it is needed. Everything here uses the public API only."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from msgspec import Struct
+
+from threadline import InvalidArgument, NotFound, Session, Store, ThreadlineError
+from threadline.transcripts.desk import Desk, ImportReport
+from threadline.transcripts.sources import Problem, Refused, Source, walk
+
+__all__ = ["Format", "ImportReport", "Problem", "formats", "read", "write"]
+
+
+class Format(Struct, frozen=True):
+    """A format by its name: whether it can be read, whether it can be written, and what it is."""
+
+    name: str
+    reads: bool
+    writes: bool
+    about: str
+    module: str
+
+
+# In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
+FORMATS = {format.name: format for format in (Format("mycode", True, False, "mycode: a folder per session", "mycode"),)}
+
+
+def formats() -> list[Format]:
+    """Every format, with whether it reads and writes."""
+    return list(FORMATS.values())
+
+
+def read(
+    path: str | os.PathLike[str],
+    format: str | None = None,
+    *,
+    store: Store,
+    project: str | None = None,
+    dry_run: bool = False,
+    progress: Callable[[ImportReport], None] | None = None,
+) -> ImportReport:
+    """Bring a file, or all that a folder holds, into the store. The source is only read.
+
+    The format is recognised unless it is given. Importing again adds only what is new: a source that grew is
+    continued, one that was rewritten becomes a fork, and the report says so. What cannot be read is reported with its
+    place and set aside. `dry_run` reports and writes nothing. `progress` is called after each source with the report as
+    it is so far. Raises NotFound if there is nothing at `path`, and InvalidArgument for a file in no known format."""
+    top = Path(os.path.expanduser(os.fspath(path)))
+    desk = Desk(store, project=project, dry_run=dry_run)
+    wanted = [_format(format)] if format is not None else [found for found in FORMATS.values() if found.reads]
+    if format is not None and not wanted[0].reads:
+        raise InvalidArgument(f"{format} can only be written: {_names('reads')} can be read")
+    if not os.path.lexists(top):
+        raise NotFound("file or folder", str(path))
+    for source, module in _claimed(top, wanted, desk):
+        _bring(source, module, desk)
+        if progress is not None:
+            progress(desk.report())
+    return desk.report()
+
+
+def write(session: Session, path: str | os.PathLike[str], format: str, *, raw: bool = False) -> None:
+    """Write a session to `path` in that format. Secrets are masked unless `raw`."""
+    wanted = _format(format)
+    if not wanted.writes:
+        raise InvalidArgument(f"{format} can only be read: {_names('writes')} can be written")
+    _module(wanted).write(session, Path(os.path.expanduser(os.fspath(path))), raw=raw)
+
+
+# -- which format reads what ---------------------------------------------------------------------------
+
+
+def _claimed(top: Path, wanted: list[Format], desk: Desk) -> Iterator[tuple[Source, ModuleType]]:
+    """Each source under `top` with the module of its format; a folder that is claimed is not walked any further."""
+    modules = [_module(format) for format in wanted]
+    found = 0
+    for source in walk(top, desk.problem):
+        module = next((module for module in modules if module.claims(source)), None)
+        if module is not None:
+            found += 1
+            source.claimed = True
+            yield source, module
+        elif source.path == top and not source.is_folder:
+            raise InvalidArgument(f"{top} is in no format that we read{_asked(wanted)}: {_names('reads')}")
+        elif source.is_log:
+            desk.unknown(source)
+    if not found:
+        desk.problem(Problem(str(top), 0, 0, f"nothing here that we can read{_asked(wanted)}"))
+
+
+def _bring(source: Source, module: ModuleType, desk: Desk) -> None:
+    """One source that fails never keeps the others out; what is imported of it by then is whole, and said."""
+    try:
+        module.bring(source, desk)
+    except (ThreadlineError, OSError) as error:
+        desk.problem(Problem(str(source.path), 0, 0, f"not imported whole: {error}"))
+    except Refused as refused:
+        desk.problem(Problem(str(refused.path), 0, 0, str(refused)))
+    finally:
+        desk.settle(source)
+
+
+def _format(name: str) -> Format:
+    if name not in FORMATS:
+        raise InvalidArgument(f"no format {name!r}: there are {', '.join(FORMATS)}")
+    return FORMATS[name]
+
+
+def _module(format: Format) -> Any:
+    return import_module(f"threadline.transcripts.{format.module}")
+
+
+def _names(what: str) -> str:
+    return ", ".join(_said(format for format in FORMATS.values() if getattr(format, what)))
+
+
+def _said(found: Iterable[Format]) -> list[str]:
+    return [format.name for format in found]
+
+
+def _asked(wanted: list[Format]) -> str:
+    return f" as {wanted[0].name}" if len(wanted) == 1 else ""

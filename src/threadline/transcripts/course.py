@@ -1,0 +1,102 @@
+"""A course: a timeline for sources that know places in a list, where we know seqs.
+
+It keeps the list that the source's own code would show, as it grows, is folded and is cut; so that an index of theirs
+leads to a place of ours."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from threadline import Message
+from threadline.transcripts.sources import Damage
+from threadline.transcripts.timeline import Timeline, UsageLike
+
+RAW_MAX = 2**20  # of a damaged line that is kept as it was
+
+
+class Shown(NamedTuple):
+    """Something that the source shows. `place` stands in the view, unless it is a note; `to` is where to rewind to."""
+
+    place: int
+    to: int
+    note: bool = False
+
+
+class Course:
+    """Told like a timeline; `shown` is what the source would show now."""
+
+    def __init__(self, timeline: Timeline) -> None:
+        self.timeline = timeline
+        self.shown: list[Shown] = []
+        self._calls: dict[int, tuple[list[str], list[str]]] = {}
+
+    def append(
+        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, size: int = 0
+    ) -> int:
+        place = self.timeline.append(message, at=at, usage=usage, size=size)
+        calls, results = [call.id for call in message.calls], [result.call_id for result in message.results]
+        if calls or results:
+            self._calls[place] = (calls, results)
+        self.shown.append(Shown(place, place, note=bool(message.meta.get("hidden"))))
+        return place
+
+    def note(self, data: dict[str, Any], kind: str, *, at: datetime | None = None, shown: bool = False) -> int:
+        """Something that is no message; `shown` if the source counts it among those."""
+        place = self.timeline.note(data, kind, at=at)
+        if shown:
+            self.shown.append(Shown(place, place, note=True))
+        return place
+
+    def fold(
+        self,
+        summary: str,
+        run: list[Shown],
+        *,
+        at: datetime | None = None,
+        usage: UsageLike | None = None,
+        meta: dict[str, Any] | None = None,
+    ) -> Shown:
+        """A summary in the place of a run of what is shown. The list itself is left to the caller.
+
+        A run that splits a call from its result is replaced: the source saw no harm in it, and a compaction would."""
+        places = [shown.place for shown in run if not shown.note]
+        if not places:
+            place = self.timeline.append(Message.user(summary, meta=meta), at=at, usage=usage)
+            return Shown(place, place)
+        since, upto = places[0], places[-1]
+        if self._splits_no_pair(places):
+            place = self.timeline.compact(summary, since=since, upto=upto, at=at, usage=usage)
+            return Shown(place, place)
+        place = self.timeline.replace([Message.user(summary, meta=meta)], since=since, upto=upto, at=at)
+        return Shown(place, place + 1)
+
+    def cut(self, length: int, *, at: datetime | None = None) -> None:
+        """Show only the first so many, as a slice of a list would."""
+        self.shown = self.shown[:length]
+        self.timeline.rewind(self.shown[-1].to if self.shown else None, at=at)
+
+    def aside(self, name: str, damage: Damage) -> None:
+        """Keep a damaged line as it is, unless it may still be written on: then the next import reads it."""
+        if damage.last:
+            return
+        raw = kept(damage.raw) if len(damage.raw) <= RAW_MAX else {}
+        self.timeline.note({"file": name, "offset": damage.offset, "what": damage.what, **raw}, "damaged_line")
+
+    def _splits_no_pair(self, places: list[int]) -> bool:
+        calls: list[str] = []
+        results: list[str] = []
+        for place in places:
+            made, answered = self._calls.get(place, ([], []))
+            calls += made
+            results += answered
+        return sorted(calls) == sorted(results)
+
+
+def kept(raw: bytes) -> dict[str, Any]:
+    """Bytes as JSON can hold them: as text if they are any."""
+    try:
+        return {"text": raw.decode()}
+    except UnicodeDecodeError:
+        return {"base64": b64encode(raw).decode()}
