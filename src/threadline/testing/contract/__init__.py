@@ -20,6 +20,7 @@ from threadline.testing.contract.contexts import ContextContract
 from threadline.testing.contract.deletion import DeletionContract, PruneContract
 from threadline.testing.contract.drafts import DraftContract, DurableDraftContract
 from threadline.testing.contract.durable import DurableContract as DurableLogContract
+from threadline.testing.contract.erasing import DurableErasingContract, EraseContract, RedactContract
 from threadline.testing.contract.errors import ErrorsContract
 from threadline.testing.contract.follow import DurableFollowContract, FollowContract
 from threadline.testing.contract.forks import ForkContract
@@ -59,6 +60,8 @@ class StoreContract(
     UsageContract,
     DeletionContract,
     PruneContract,
+    EraseContract,
+    RedactContract,
 ):
     """All that holds while a store is open."""
 
@@ -69,6 +72,7 @@ class DurableContract(
     DurableInboxContract,
     DurableDraftContract,
     DurableFollowContract,
+    DurableErasingContract,
 ):
     """All that is still there when the store is opened again."""
 
@@ -83,10 +87,12 @@ __all__ = [
     "DraftContract",
     "DurableContract",
     "DurableDraftContract",
+    "DurableErasingContract",
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
     "DurableStateContract",
+    "EraseContract",
     "ErrorsContract",
     "FollowContract",
     "ForkContract",
@@ -98,6 +104,7 @@ __all__ = [
     "OpenStore",
     "OpeningContract",
     "PruneContract",
+    "RedactContract",
     "SessionsContract",
     "StateContract",
     "StoreContract",
