@@ -22,6 +22,8 @@ COMMANDS = {
     "ls": ("threadline.cli.ls", "List sessions, the latest change first."),
     "rename": ("threadline.cli.about", "Give a session a title."),
     "tag": ("threadline.cli.about", "Add and take away tags of a session."),
+    "erase": ("threadline.cli.erase", "Remove a session so that no byte of it is left."),
+    "redact": ("threadline.cli.erase", "Take the content of one entry away for good."),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
