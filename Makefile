@@ -21,8 +21,8 @@ lint: $(VENV)/installed-dev      ## style and types
 bench: $(VENV)/installed-dev     ## speed, as ratios beside bare SQLite in one run
 	$(BIN)/python -m bench
 
-torture: $(VENV)/installed-dev   ## the long proofs; SCALE=1 is a short run, the default 25 takes a while
-	THREADLINE_SCALE=$(or $(SCALE),25) $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/promises tests/core tests/context
+torture: $(VENV)/installed-dev   ## the long proofs, under 40 minutes on 2 cores; SCALE=ci is a short run, SEED= another one
+	$(BIN)/python -m torture --scale $(or $(SCALE),1) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -15,7 +15,7 @@ from threadline import Message, Session, Store, ToolCall
 from threadline.backends.sqlite import backend, connections, wiping
 from threadline.testing import scaled, seed
 
-HISTORIES = 12
+HISTORIES = 8
 STEPS = 120
 CROWD = 150
 CROWDS = 12  # tried until old copies come about
@@ -111,6 +111,7 @@ ACTS: list[Act] = [
     lambda s, d, n: s.rewind(d.randint(0, s.head)),
     lambda s, d, n: streamed(s, text(d, n)),
     lambda s, d, n: s.repair(n),
+    lambda s, d, n: s._store.search(n),
     lambda s, d, n: s.fork(key=f"{n}{d.random()}").append(text(d, n)),
     lambda s, d, n: s.spawn(n, call_id=f"{n}{d.random()}").append(text(d, n), usage={"output": 1}),
 ]
@@ -158,6 +159,7 @@ def test_no_byte_of_a_redacted_entry_is_left(tmp_path: Path, number: int) -> Non
         first = session.head + 1
         act(session, life.dice, said)
         life.grow(5)
+        session._store.search(said)
         session.fork().append("shares it")
         needles += [said.encode()]
         for seq in range(first, session.head + 1):

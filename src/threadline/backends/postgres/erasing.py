@@ -180,6 +180,7 @@ class _Burying:
 
     def statements(self) -> Iterator[Statement]:
         tree = self._tree
+        yield "lock_logs", {"tree": tree, "logs": numbers(sorted({log for log, _ in self._rows}))}
         keys = {(log, row.key, before.key) for (log, _), (row, before) in self._rows.items() if row.key != before.key}
         for log, new, old in sorted(keys, key=str):
             yield from self._renamed(log, new or b"", old or b"")

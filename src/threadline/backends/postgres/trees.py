@@ -29,6 +29,7 @@ from threadline.errors import Conflict, DepthExceeded, NotActive, NotFound, Stal
 # it. REMOVALS take the tree and sessions that go, whose own rows go last; CUTS the logs that they read, for what nobody
 # reads any more; REDACTIONS tree, log and seq of an entry that loses its content.
 REMOVALS = (
+    "forget_titles",
     "delete_tags",
     "delete_shares",
     "delete_inbox",
@@ -37,8 +38,16 @@ REMOVALS = (
     "delete_drafts",
     "delete_heads",
 )
-CUTS = ("cut_entries", "cut_keys", "cut_blob_uses", "delete_unused_blobs", "close_logs")
-REDACTIONS = ("delete_entry_blob_uses",)
+CUTS = (
+    "cut_entries",
+    "cut_keys",
+    "cut_blob_uses",
+    "delete_unused_blobs",
+    "cut_search",
+    "cut_search_logs",
+    "close_logs",
+)
+REDACTIONS = ("delete_entry_blob_uses", "forget_entry")
 
 
 def spawn(connection: Connection, durable: bool, parent: Ref, new: NewSession, birth: Birth) -> Ref:
@@ -170,6 +179,7 @@ def delete(connection: Connection, durable: bool, ref: Ref, cascade: bool, expec
 def removals(connection: Connection, tree: bytes, goners: str) -> Iterator[Statement]:
     """What removes sessions, and of the logs that they read what nobody else reads."""
     logs = numbers(log for (log,) in many(connection, "logs_of", (tree, goners)))
+    yield "lock_logs", {"tree": tree, "logs": logs}
     yield from ((name, (tree, goners)) for name in REMOVALS)
     yield from ((name, {"tree": tree, "logs": logs}) for name in CUTS)
     yield "delete_sessions", (tree, goners)

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
+from msgspec.structs import replace
 
 from threadline.backends.backend import (
     Birth,
     KeyRow,
     Kin,
     NewSession,
+    OnProgress,
     Original,
     Piece,
     Portion,
@@ -35,6 +37,7 @@ from threadline.backends.sqlite import (
     files,
     inbox,
     leases,
+    search,
     sessions,
     streams,
     transactions,
@@ -55,6 +58,7 @@ from threadline.backends.sqlite.rows import (
     our_errors,
     translated,
 )
+from threadline.backends.sqlite.search import search as answered
 from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
@@ -64,6 +68,7 @@ from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
 from threadline.core.receipts import Pending, Receipt
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, StoreFull, ThreadlineError, Uncertain
@@ -147,7 +152,8 @@ class SqliteBackend:
 
     def _connect(self) -> apsw.Connection:
         flags = self._flags | (apsw.SQLITE_OPEN_CREATE if self._memory else 0)
-        connection = connect(self._path, flags, self._vfs, self._synchronous)
+        with our_errors():
+            connection = connect(self._path, flags, self._vfs, self._synchronous)
         connection.set_wal_hook(self._note_wal_size)
         return connection
 
@@ -367,10 +373,17 @@ class SqliteBackend:
 
     def _renewed(self, connection: apsw.Connection) -> apsw.Connection:
         """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
-        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it."""
+        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it.
+
+        On a disk that fails at everything there is no other. Then this one forgets: what it wrote beyond the last
+        commit that the index of the WAL knows is overwritten by the next."""
         if self._memory:
             return connection
-        fresh = self._connect()
+        try:
+            fresh = self._connect()
+        except ThreadlineError:
+            _forget(connection)
+            return connection
         connection.close(True)
         return fresh
 
@@ -507,6 +520,30 @@ class SqliteBackend:
         with self._reading() as connection, _snapshot(connection):
             return changes.changed(connection, namespace, mark, now)
 
+    # -- searching -------------------------------------------------------------------------------------
+
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        with self._reading() as connection, _snapshot(connection):
+            return answered(connection, replace(search, unindexed=self._read_only))
+
+    def index_lag(self, namespace: str) -> Indexing:
+        with self._reading() as connection, _snapshot(connection):
+            return search.lag(connection)
+
+    def index_step(self, namespace: str) -> Indexing:
+        if self._read_only:
+            done = self.index_lag(namespace).total
+            return Indexing(done, done)
+        indexing: Indexing = self._submit(search.step)
+        return indexing
+
+    def merge_index(self) -> bool:
+        more: bool = self._submit(search.merge)
+        return more
+
+    def drop_index(self, namespace: str) -> None:
+        self._submit(search.drop)
+
     # -- care ------------------------------------------------------------------------------------------
 
     def originals(self) -> Iterator[Original]:
@@ -537,15 +574,15 @@ class SqliteBackend:
     def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
         self._submit(transactions.account, ref, charges)
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.sqlite.verify import verify
 
         with self._reading() as connection:
-            return verify(connection)
+            return verify(connection, progress)
 
-    def backup(self, path: str) -> None:
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
         with self._reading() as connection, our_errors():
-            files.backup(connection, path)
+            files.backup(connection, path, progress)
 
     def stats(self) -> dict[str, Any]:
         with self._reading() as connection:
@@ -604,8 +641,7 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
             connection.execute("RELEASE job")
         connection.execute("COMMIT")
     except BaseException as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _forget(connection)
         if isinstance(error, Exception):
             return False
         raise
@@ -621,6 +657,13 @@ def _sparing(connection: apsw.Connection, operation: Callable[..., Any], *argume
         return operation(connection, *arguments)
     finally:
         connection.pragma("secure_delete", 1)
+
+
+def _forget(connection: apsw.Connection) -> None:
+    """Leave a transaction that failed. Where even that fails the next one is refused, and leaves it first."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import apsw
 
 from threadline.backends.backend import Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import trees, usage
+from threadline.backends.sqlite import search, trees, usage
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import ref_of
 from threadline.backends.sqlite.transactions import FOLD, about_now, head_of, head_seal, set_about
@@ -111,6 +111,7 @@ def _retell(connection: apsw.Connection, reader: Ref, original: Row, buried: Row
 
 def bury(connection: apsw.Connection, log: int, row: Row) -> None:
     """Put a tombstone in the place of an entry's content, wherever that lies."""
+    search.forget(connection, log, row.seq, row.seq)
     ((before, was),) = many(connection, "content_of", (log, row.seq))
     if row.key != before and before is not None and (found := one(connection, "key_row", (log, before))) is not None:
         run(connection, "delete_key", (log, before))

@@ -30,6 +30,7 @@ from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.opening import OpeningContract
+from threadline.testing.contract.search import DurableSearchContract, SearchContract
 from threadline.testing.contract.sessions import SessionsContract
 from threadline.testing.contract.state import DurableStateContract, StateContract
 from threadline.testing.contract.subagents import SubagentsContract
@@ -62,6 +63,7 @@ class StoreContract(
     PruneContract,
     EraseContract,
     RedactContract,
+    SearchContract,
 ):
     """All that holds while a store is open."""
 
@@ -73,6 +75,7 @@ class DurableContract(
     DurableDraftContract,
     DurableFollowContract,
     DurableErasingContract,
+    DurableSearchContract,
 ):
     """All that is still there when the store is opened again."""
 
@@ -91,6 +94,7 @@ __all__ = [
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
+    "DurableSearchContract",
     "DurableStateContract",
     "EraseContract",
     "ErrorsContract",
@@ -105,6 +109,7 @@ __all__ = [
     "OpeningContract",
     "PruneContract",
     "RedactContract",
+    "SearchContract",
     "SessionsContract",
     "StateContract",
     "StoreContract",

@@ -44,6 +44,16 @@ class EraseContract(Contract):
         assert (left["sessions"], left["logs"], left["entries"], left["blobs"]) == (0, 0, 0, 0)
         assert store.usage() == {}
 
+    def test_it_cannot_be_found_any_more(self, store: Store) -> None:
+        session, other = store.new(title=SECRET), store.new()
+        session.append(f"the word is {SECRET}")
+        other.append("no word")
+        before = store.search(SECRET), store.search("word")
+        store.erase(session)
+
+        assert ([len(hits) for hits in before], store.search(SECRET)) == ([2, 2], [])
+        assert [hit.session.id for hit in store.search("word")] == [other.id]
+
     def test_the_receipt_says_what_is_pending_and_until_when(self, store: Store, session: Session) -> None:
         talk(session, 1)
         receipt = store.erase(session)
@@ -182,6 +192,19 @@ class RedactContract(Contract):
             session.redact(seq, "why")
 
         assert not tells(session)
+
+    @pytest.mark.parametrize("indexed", [True, False])
+    def test_what_was_redacted_cannot_be_found_any_more(self, store: Store, session: Session, indexed: bool) -> None:
+        session.extend([f"the word is {SECRET}", "another word"])
+        session.set_state({"word": SECRET})
+        before = len(store.search(SECRET)) if indexed else 0
+        for seq in (1, 3):
+            session.redact(seq, "why")
+
+        assert (before > 0) == indexed
+        assert store.search(SECRET) == []
+        assert [hit.seq for hit in store.search("word")] == [2]
+        assert store.verify().problems == []
 
     def test_title_and_preview_go_here_and_in_forks(self, session: Session) -> None:
         session.append(SECRET)
