@@ -42,6 +42,7 @@ from threadline.backends.postgres import (
     founding,
     inbox,
     leases,
+    memory,
     places,
     schema,
     search,
@@ -70,6 +71,7 @@ from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreBusy, StoreFailed, Uncertain
+from threadline.memory.rows import Deed, Place
 
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
@@ -349,6 +351,25 @@ class PostgresBackend:
         with our_errors():
             return self._claim.name()
 
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        answer: T = self._surely(partial(self._writing, memory.act, place, deed), keyed=True)
+        return answer
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        answer: T = self._run(memory.consult, place, deed)  # the index of words never lags here
+        return answer
+
+    def memories(self) -> Iterator[Place]:
+        last = b""
+        while found := self._run(memory.places, last):
+            yield from found
+            last = found[-1].tree
+
+    def forget(self, namespace: str, session: str) -> int:
+        return self._writing(memory.forget, namespace, session)
+
     # -- following -------------------------------------------------------------------------------------
 
     def await_change(self, timeout_s: float) -> bool:
@@ -451,6 +472,15 @@ class PostgresBackend:
         while found := self._run(copies.trees, last):
             for last in found:
                 yield from self._run(copies.originals, last)
+
+    def trees(self, after: bytes) -> list[bytes]:
+        return self._run(copies.trees, after)
+
+    def family(self, tree: bytes) -> list[Original]:
+        return self._run(copies.originals, tree)
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        return self._run(copies.calls_named, ref, keys)
 
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         return self._run(copies.keys, ref, after)

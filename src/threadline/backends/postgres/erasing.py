@@ -60,7 +60,7 @@ def erase(connection: Connection, durable: bool, ref: Ref, cascade: bool) -> Rem
         statements = [
             *_bequeathed(connection, ref, heir),
             *usage.fates(tree, goners, None),
-            *trees.removals(connection, tree, goners),
+            *trees.removals(connection, tree, names),
         ]
         transaction.commit(statements, ref.id, head)
     return Removed([goner.id for goner in doomed], entries, kept, names)

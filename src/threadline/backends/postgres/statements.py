@@ -12,7 +12,11 @@ from psycopg import errors
 from threadline.backends import sql
 from threadline.errors import Damaged, StoreBusy, StoreFailed, StoreFull, ThreadlineError
 
-_NAMED = sql.queries("postgres") | sql.queries("postgres", "erasing.sql")
+_NAMED = {
+    name: statement
+    for file in ("queries.sql", "erasing.sql", "memory.sql")
+    for name, statement in sql.queries("postgres", file).items()
+}
 SQL = {name: statement.replace("{sums}", _NAMED["sums"]) for name, statement in _NAMED.items()}
 
 Values: TypeAlias = tuple[Any, ...] | dict[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.postgres import places, usage
+from threadline.backends.postgres import memory, places, usage
 from threadline.backends.postgres.founding import ENDLESS, placed, session_rows
 from threadline.backends.postgres.places import Place, name_of, realm_of
 from threadline.backends.postgres.rows import record_of, said
@@ -170,19 +170,21 @@ def delete(connection: Connection, durable: bool, ref: Ref, cascade: bool, expec
         statements = [
             *(statement for orphan in orphans for statement in _freed(family, orphan)),
             *usage.fates(ref.tree, goners, family[0].parent),
-            *removals(connection, ref.tree, goners),
+            *removals(connection, ref.tree, [(member.ref, member.namespace) for member in doomed]),
         ]
         transaction.commit(statements, ref.id, head)
     return doomed
 
 
-def removals(connection: Connection, tree: bytes, goners: str) -> Iterator[Statement]:
+def removals(connection: Connection, tree: bytes, gone: Sequence[tuple[Ref, str]]) -> Iterator[Statement]:
     """What removes sessions, and of the logs that they read what nobody else reads."""
+    goners = numbers(ref.number for ref, _ in gone)
     logs = numbers(log for (log,) in many(connection, "logs_of", (tree, goners)))
     yield "lock_logs", {"tree": tree, "logs": logs}
     yield from ((name, (tree, goners)) for name in REMOVALS)
     yield from ((name, {"tree": tree, "logs": logs}) for name in CUTS)
     yield "delete_sessions", (tree, goners)
+    yield from memory.forgetting(connection, gone[0][1], [ref.id for ref, _ in gone])
 
 
 def _family(connection: Connection, ref: Ref) -> list[Member]:

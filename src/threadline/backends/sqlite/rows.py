@@ -11,7 +11,11 @@ import apsw
 from threadline.backends import sql
 from threadline.errors import Damaged, ReadOnly, StoreBusy, StoreFailed, StoreFull, ThreadlineError
 
-SQL = sql.queries("sqlite") | sql.queries("sqlite", "erasing.sql")
+SQL = {
+    name: statement
+    for file in ("queries.sql", "erasing.sql", "memory.sql")
+    for name, statement in sql.queries("sqlite", file).items()
+}
 
 NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
 

@@ -29,6 +29,7 @@ from threadline.testing.contract.keys import KeysContract
 from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
+from threadline.testing.contract.memory import DurableMemoryContract, MemoryContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.search import DurableSearchContract, SearchContract
 from threadline.testing.contract.sessions import SessionsContract
@@ -63,6 +64,7 @@ class StoreContract(
     PruneContract,
     EraseContract,
     RedactContract,
+    MemoryContract,
     SearchContract,
 ):
     """All that holds while a store is open."""
@@ -75,6 +77,7 @@ class DurableContract(
     DurableDraftContract,
     DurableFollowContract,
     DurableErasingContract,
+    DurableMemoryContract,
     DurableSearchContract,
 ):
     """All that is still there when the store is opened again."""
@@ -94,6 +97,7 @@ __all__ = [
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
+    "DurableMemoryContract",
     "DurableSearchContract",
     "DurableStateContract",
     "EraseContract",
@@ -105,6 +109,7 @@ __all__ = [
     "LeaseContract",
     "ListingContract",
     "LogContract",
+    "MemoryContract",
     "OpenStore",
     "OpeningContract",
     "PruneContract",
