@@ -28,7 +28,7 @@ mutants: $(VENV)/installed-dev   ## plant a bug for each promise: every one must
 	$(BIN)/python -m torture --mutants $(NAMES)
 
 coverage: $(VENV)/installed-dev  ## which branches of the thinking no test reaches: there must be none
-	$(BIN)/python -m coverage run -m pytest -q -p no:xdist tests/core tests/context tests/test_messages.py
+	THREADLINE_SCALE=0.1 $(BIN)/python -m coverage run -m pytest -q -p no:xdist tests/core tests/context tests/test_messages.py
 	$(BIN)/python -m coverage report
 
 $(VENV)/bin/python:
