@@ -24,8 +24,8 @@ bench: $(VENV)/installed-dev     ## speed, as ratios beside bare engines in one 
 bench-peers: $(VENV)/installed   ## the same work on what others use, each in an environment of its own, into docs/peers.md
 	$(BIN)/python -m bench.peers --docs docs
 
-torture: $(VENV)/installed-dev   ## the long proofs; SCALE=1 is a short run, the default 25 takes a while
-	THREADLINE_SCALE=$(or $(SCALE),25) $(BIN)/python -m pytest -n 2 --dist worksteal -q tests/promises tests/core tests/context
+torture: $(VENV)/installed-dev   ## the long proofs, under 40 minutes on 2 cores; SCALE=ci is a short run, SEED= another one
+	$(BIN)/python -m torture --scale $(or $(SCALE),1) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

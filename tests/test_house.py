@@ -30,7 +30,8 @@ MAY_USE = {
     "drafts": {"core", "errors", "messages", "pen"},
     "following": {"backends", "core", "errors", "pen"},
     "session": {"backends", "context", "core", "errors", "messages", "pen", "leases", "drafts", "following"},
-    "store": {"backends", "core", "errors", "messages", "pen", "session", "drafts", "following"},
+    "hits": {"backends", "core", "errors", "messages", "pen", "session"},
+    "store": {"backends", "core", "errors", "messages", "pen", "session", "drafts", "following", "hits"},
     "aio": {
         "backends",
         "core",
@@ -42,6 +43,7 @@ MAY_USE = {
         "leases",
         "drafts",
         "following",
+        "hits",
     },
     "__init__": {
         "formats",
@@ -58,8 +60,9 @@ MAY_USE = {
         "store",
         "leases",
         "drafts",
+        "hits",
     },
-    "transcripts": {""},
+    "transcripts": {"", "formats"},
     "cli": {"", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

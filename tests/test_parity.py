@@ -23,7 +23,8 @@ PAIRS = [
     (DraftWriter, AsyncDraftWriter),
 ]
 IMMEDIATE = {"id", "key", "namespace", "text"}  # facts that a handle knows without asking the store
-ALSO_ASYNC = {"session_id", "parent", "summary"}  # arguments that may also be a handle or a function of the async kind
+# Arguments that may also be a handle or a function of the async kind.
+ALSO_ASYNC = {"session_id", "session", "parent", "summary"}
 PRIVATE_TO_PAGES = {"following"}  # `async for` does it
 
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
     from threadline.backends.backend import Problem as Problem
+    from threadline.backends.backend import Progress as Progress
     from threadline.backends.copying import CopyProgress as CopyProgress
     from threadline.backends.copying import CopyReport as CopyReport
     from threadline.context import Context as Context
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.searching import Indexing as Indexing
     from threadline.core.spending import Request as Request
     from threadline.core.usage import Usage as Usage
     from threadline.drafts import Draft as Draft
@@ -57,6 +59,7 @@ if TYPE_CHECKING:
     from threadline.errors import ThreadlineError as ThreadlineError
     from threadline.errors import TooNew as TooNew
     from threadline.errors import Uncertain as Uncertain
+    from threadline.hits import Hit as Hit
     from threadline.leases import Lease as Lease
     from threadline.messages import Media as Media
     from threadline.messages import Message as Message
@@ -87,6 +90,8 @@ _HOMES = {
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),
+    "threadline.hits": ("Hit",),
+    "threadline.core.searching": ("Indexing",),
     "threadline.core.entries": ("Entry",),
     "threadline.core.goals": ("Goal",),
     "threadline.core.inbox": ("Queued",),
@@ -95,7 +100,7 @@ _HOMES = {
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
     "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
-    "threadline.backends.backend": ("Problem",),
+    "threadline.backends.backend": ("Problem", "Progress"),
     "threadline.backends.copying": ("CopyProgress", "CopyReport"),
     "threadline.errors": (
         "BudgetTooSmall",

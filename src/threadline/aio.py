@@ -22,11 +22,13 @@ from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
 from threadline.core.goals import Goal
 from threadline.core.reading import Entries
+from threadline.core.snippets import MARKS
 from threadline.core.spending import Prices, PriceTable
 from threadline.core.usage import UsageLike
 from threadline.drafts import Draft, DraftWriter
 from threadline.errors import Closed, Damaged
 from threadline.following import ENDS, Changes, Follow, Hub
+from threadline.hits import Hit
 from threadline.leases import Holding, Lease, Terms, Turn, terms
 from threadline.messages import Message
 from threadline.pen import MessageLike
@@ -753,6 +755,40 @@ class AsyncStore:
     ) -> int:
         return await self._threads.run(partial(self._store.delete, _plain(session_id), cascade, expect))
 
+    async def search(
+        self,
+        query: str,
+        *,
+        session: str | Session | AsyncSession | None = None,
+        role: str | None = None,
+        agent: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        trashed: bool = False,
+        group: bool = False,
+        limit: int = 20,
+        around: int = 1,
+        marks: tuple[str, str] = MARKS,
+    ) -> list[Hit]:
+        call = partial(
+            self._store.search,
+            query,
+            session=None if session is None else _plain(session),
+            role=role,
+            agent=agent,
+            cwd=cwd,
+            since=since,
+            until=until,
+            trashed=trashed,
+            group=group,
+            limit=limit,
+            around=around,
+            marks=marks,
+        )
+        return await self._threads.run(call)
+
+    index = in_store(Store.index)
     prune = in_store(Store.prune)
     usage = in_store(Store.usage)
     verify = in_store(Store.verify)

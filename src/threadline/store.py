@@ -12,17 +12,20 @@ from typing import Any, TypeAlias
 from msgspec import Struct
 from msgspec.structs import replace
 
-from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, Problem, Query, SpentQuery
-from threadline.backends.copying import CopyReport, OnProgress, copy_sessions
+from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, OnProgress, Problem, Query, SpentQuery
+from threadline.backends.copying import CopyReport, OnCopied, copy_sessions
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
 from threadline.core.entries import moment
+from threadline.core.searching import Indexing
+from threadline.core.snippets import MARKS
 from threadline.core.spending import PriceTable, totals
 from threadline.core.usage import Usage
 from threadline.drafts import Flusher
 from threadline.errors import InvalidArgument, NotFound
 from threadline.following import Changes, Hub
+from threadline.hits import Hit, OnIndexed, asked, catch_up, hit_of
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, check_seq_or_none, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
@@ -228,6 +231,65 @@ class Store:
     def _changes(self, timeout: float | None) -> Changes:
         return Changes(self._backend, self._hub, self.namespace, self._pen.now, timeout)
 
+    # -- searching -------------------------------------------------------------------------------------
+
+    def search(
+        self,
+        query: str,
+        *,
+        session: str | Session | None = None,
+        role: str | None = None,
+        agent: str | None = None,
+        cwd: str | os.PathLike[str] | None = None,
+        since: datetime | None = None,
+        until: datetime | None = None,
+        trashed: bool = False,
+        group: bool = False,
+        limit: int = 20,
+        around: int = 1,
+        marks: tuple[str, str] = MARKS,
+    ) -> list[Hit]:
+        """What answers a question, in whatever words, best first. No text is refused, and none is a syntax error.
+
+        Words, identifiers and paths may be found; "quoted phrases" must be. It looks into messages, reasoning, tool
+        calls and results, summaries, notes, goals and titles, also into what was rewound or compacted away. With
+        `group`, each session comes once, with its best entry. Trashed sessions are left out unless asked for. `around`
+        is how many messages come along before and after, `marks` what stands around the words that were found. From
+        `since` on, and before `until`. Brings the index up to date first, unless the store is read-only: then what
+        the index lacks is read one by one."""
+        search = asked(
+            query,
+            namespace=self.namespace,
+            ref=None if session is None else self.get(session)._made(),
+            role=role,
+            agent=agent,
+            cwd=cwd,
+            since=since,
+            until=until,
+            trashed=trashed,
+            group=group,
+            limit=limit,
+            around=around,
+            marks=marks,
+        )
+        catch_up(self._backend, self.namespace)
+        return [hit_of(*found, self._pen.prices) for found in self._backend.search(search)]
+
+    def index(self, *, rebuild: bool = False, drop: bool = False, progress: OnIndexed | None = None) -> Indexing:
+        """Bring the search index up to date, so that no search has to. Safe from several processes at once, and others
+        write in between; broken off, it goes on where it stopped.
+
+        With `rebuild` it is made anew, with `drop` only removed: the next search makes it again. `progress` is called
+        after each step, in the same thread."""
+        if rebuild or drop:
+            self._backend.drop_index(self.namespace)
+        if drop:
+            return self._backend.index_lag(self.namespace)
+        done = catch_up(self._backend, self.namespace, progress)
+        while self._backend.merge_index():
+            continue
+        return done
+
     # -- status ----------------------------------------------------------------------------------------
 
     def archive(self, session_id: str | Session) -> None:
@@ -298,13 +360,17 @@ class Store:
 
     # -- care ------------------------------------------------------------------------------------------
 
-    def verify(self) -> VerifyReport:
-        """Read everything and check it: every digest, chain, view, count and index. Changes nothing."""
-        return VerifyReport(*self._backend.verify())
+    def verify(self, *, progress: OnProgress | None = None) -> VerifyReport:
+        """Read everything and check it: every digest, chain, view, count and index. Changes nothing.
 
-    def backup(self, path: str | os.PathLike[str]) -> None:
-        """Copy the store to a new file, consistent, while others write. Raises Conflict if the file exists."""
-        self._backend.backup(os.path.expanduser(os.fspath(path)))
+        `progress` is called now and then with a Progress, in the same thread; it must not use the store."""
+        return VerifyReport(*self._backend.verify(progress))
+
+    def backup(self, path: str | os.PathLike[str], *, progress: OnProgress | None = None) -> None:
+        """Copy the store to a new file, consistent, while others write. Raises Conflict if the file exists.
+
+        `progress` is called now and then with a Progress, in the same thread; it must not use the store."""
+        self._backend.backup(os.path.expanduser(os.fspath(path)), progress)
 
     def stats(self) -> dict[str, Any]:
         """Sizes and counts of the whole store, all namespaces together."""
@@ -370,7 +436,7 @@ def _backend(url: str | os.PathLike[str] | None, durability: str, read_only: boo
     return SqliteBackend(_path(url), durability=durability, read_only=read_only)
 
 
-def copy(source: Store, target: Store, *, progress: OnProgress | None = None) -> CopyReport:
+def copy(source: Store, target: Store, *, progress: OnCopied | None = None) -> CopyReport:
     """Copy all sessions, of all namespaces, from one store into another: from a file to a server, or back.
 
     Every row is the same there, byte for byte, and checked by its digest and chain on the way. It can be broken off and

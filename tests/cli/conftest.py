@@ -28,13 +28,14 @@ def _nobodys_store(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def run(path: Path) -> Run:
+def run(path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
     """A command on the store at `path`, as on a pipe; with width=, as on a terminal of that width."""
+    monkeypatch.setenv("THREADLINE_STORE", str(path))
 
     def run(*arguments: str, width: int | None = None, stdin: str | None = None, asks: bool = False) -> Result:
         terminal = None if width is None else Screen(terminal=True, width=width, colour=False)
         desk = Desk(terminal, asks=asks) if width is not None or asks else None
-        return CliRunner(env={"THREADLINE_STORE": str(path)}).invoke(main, [*arguments], input=stdin, obj=desk)
+        return CliRunner().invoke(main, [*arguments], input=stdin, obj=desk)
 
     return run
 

@@ -49,6 +49,6 @@ def test_a_source_that_is_not_there_is_one_clear_line(tmp_path: Path) -> None:
     done = CliRunner().invoke(main, ["copy", str(tmp_path / "nothing.db"), str(tmp_path / "b.db")])
 
     assert done.exit_code == 1
-    assert done.output.startswith("Error: no store")
+    assert done.output.startswith("Error: no store at")
     assert done.output.count("\n") == 1
     assert list(tmp_path.iterdir()) == []

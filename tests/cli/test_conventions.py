@@ -207,7 +207,7 @@ def test_a_mistyped_store_is_not_made(run, tmp_path: Path) -> None:
         done = CliRunner().invoke(main, [*arguments, "--store", str(tmp_path / "typo.db")])
 
         assert done.exit_code == 1
-        assert done.output.startswith("Error: no store")
+        assert done.output.startswith("Error: no store at")
         assert done.output.count("\n") == 1
     assert [*tmp_path.iterdir()] == []
 

@@ -74,10 +74,11 @@ def other(name: str, value: Any) -> Any:
 @given(strategies.histories())
 def test_nothing_is_found_in_an_untouched_log(history: list[Step]) -> None:
     log, _ = lived(history)
-    audit = Audit(log, start(SALT), log.head)
+    counts = {"entries": 0}
+    audit = Audit(log, start(SALT), log.head, counts)
 
     assert list(audit) == []
-    assert (audit.state, audit.entries) == (log.state, log.head)
+    assert (audit.state, counts["entries"]) == (log.state, log.head)
 
 
 def test_the_log_of_these_tests_is_whole() -> None:

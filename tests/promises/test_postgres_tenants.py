@@ -32,6 +32,8 @@ TABLES = (
     "blob_use",
     "request",
     "spent",
+    "search",
+    "search_log",
 )
 
 
@@ -84,6 +86,7 @@ def test_the_store_of_a_tenant_reaches_no_other_namespace(acme: Store, server: S
             evil._backend.state(secret._made())
 
         assert evil.stats()["entries"] == 0
+        assert evil.search("secret") == []
 
 
 @pytest.mark.parametrize("table", TABLES)
@@ -94,6 +97,7 @@ def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server
     d = acme.session("raw").draft()
     d.write("secret")
     d.let_go()
+    assert acme.search("secret") != []
     with psycopg.connect(server.url(user="evil"), autocommit=True) as evil:
         seen = evil.execute(f"SELECT count(*) FROM threadline.{table}").fetchone()
         changed = evil.execute(f"UPDATE threadline.{table} SET tree = tree").rowcount

@@ -5,8 +5,8 @@ and hands rows back exactly as they were given. Errors of its engine become ours
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct
 
@@ -16,6 +16,7 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
@@ -129,6 +130,33 @@ class Problem(Struct, frozen=True):
     session: str | None
     seq: int | None
     what: str
+
+
+class Progress(Struct, frozen=True):
+    """How far a long operation has come: so much of `total`, which may grow meanwhile. `unit` is "entry" or "byte"."""
+
+    done: int
+    total: int
+    unit: str
+
+
+OnProgress: TypeAlias = Callable[[Progress], object]
+
+
+class Counts(dict[str, int]):
+    """What was counted so far. Every so many entries `progress` is told."""
+
+    EVERY = 500
+
+    def __init__(self, names: Iterable[str], progress: OnProgress | None, entries: Callable[[], int]) -> None:
+        super().__init__(dict.fromkeys(names, 0))
+        self._progress = progress
+        self._total = entries() if progress is not None else 0
+
+    def __setitem__(self, name: str, count: int) -> None:
+        super().__setitem__(name, count)
+        if self._progress is not None and name == "entries" and count % self.EVERY == 0:
+            self._progress(Progress(count, self._total, "entry"))
 
 
 class KeyRow(NamedTuple):
@@ -304,6 +332,23 @@ class Backend(Protocol):
     def keyed(self, ref: Ref, key: bytes) -> range:
         """The seqs that the call of that key wrote; empty where the key is unknown."""
 
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        """What answers a question, best first, by what the index knows now. Where it may not be caught up, because the
+        store is read-only, what it lacks is read."""
+
+    def index_lag(self, namespace: str) -> Indexing:
+        """How far the index is, for this namespace at least. Makes nothing."""
+
+    def index_step(self, namespace: str) -> Indexing:
+        """Index some more, in one short transaction, and make the index if there is none. Any number of processes
+        may do so at once: each goes on where the last one ended. A read-only store changes nothing."""
+
+    def merge_index(self) -> bool:
+        """Do some of the work that makes looking up quick, in one short transaction; False when there is none left."""
+
+    def drop_index(self, namespace: str) -> None:
+        """Remove the index, that of this namespace at least. The next step makes it anew."""
+
     def await_change(self, timeout_s: float) -> bool:
         """Wait until something may have been committed, by whomever, since the last call returned; False if nothing was
         for so long. Asked by one thread at a time. This process's own commits end the wait at once."""
@@ -339,11 +384,11 @@ class Backend(Protocol):
 
         One of an id that the tree knows takes the place of what was known, where that stands, unless it counts less."""
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
-        """All damage there is, and how much was looked at."""
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
+        """All damage there is, and how much was looked at. `progress` is told now and then, in the same thread."""
 
-    def backup(self, path: str) -> None:
-        """Copy the store to a new file, consistent, while others write."""
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
+        """Copy the store to a new file, consistent, while others write. `progress` likewise."""
 
     def stats(self) -> dict[str, Any]:
         """Sizes and counts."""

@@ -49,10 +49,10 @@ class CopyReport(Struct, frozen=True):
         return not self.problems
 
 
-OnProgress: TypeAlias = Callable[[CopyProgress], object]
+OnCopied: TypeAlias = Callable[[CopyProgress], object]
 
 
-def copy_sessions(source: Backend, target: Backend, on_progress: OnProgress | None = None) -> CopyReport:
+def copy_sessions(source: Backend, target: Backend, on_progress: OnCopied | None = None) -> CopyReport:
     """Copy all sessions of all namespaces. Raises what the stores raise; calling it again goes on from there."""
     copying = _Copying(source, target, on_progress)
     for original in source.originals():
@@ -61,7 +61,7 @@ def copy_sessions(source: Backend, target: Backend, on_progress: OnProgress | No
 
 
 class _Copying:
-    def __init__(self, source: Backend, target: Backend, on_progress: OnProgress | None) -> None:
+    def __init__(self, source: Backend, target: Backend, on_progress: OnCopied | None) -> None:
         self.sessions = self.made = self.entries = 0
         self.problems: list[Problem] = []
         self._source = source

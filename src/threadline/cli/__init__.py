@@ -20,11 +20,29 @@ from threadline.cli.desk import Desk, common
 # In the module the command has its own name, with `_` behind it where Python needs that: `import_`.
 COMMANDS = {
     "ls": ("threadline.cli.ls", "List sessions, the latest change first."),
+    "show": ("threadline.cli.show", "Show a conversation, as a person reads it."),
+    "log": ("threadline.cli.log", "List the raw entries of a session: all that ever happened."),
+    "tail": ("threadline.cli.log", "Show the last entries, and with -f new ones as they are written."),
+    "context": ("threadline.cli.context", "Print exactly what would be sent to a model."),
+    "usage": ("threadline.cli.usage", "Show what was spent: tokens, requests, money."),
+    "fork": ("threadline.cli.history", "Make a session that shares the past of another."),
+    "rewind": ("threadline.cli.history", "Make the view what it was at an earlier entry, or a later one."),
+    "compact": ("threadline.cli.history", "Fold entries into a summary that stands in their place."),
+    "repair": ("threadline.cli.history", "Mend a session after a crash: answer open calls, keep drafts."),
     "rename": ("threadline.cli.about", "Give a session a title."),
     "tag": ("threadline.cli.about", "Add and take away tags of a session."),
+    "archive": ("threadline.cli.status", "Put sessions away: kept, not listed."),
+    "trash": ("threadline.cli.status", "Put sessions into the trash: kept, not listed."),
+    "restore": ("threadline.cli.status", "Make archived or trashed sessions active again."),
+    "prune": ("threadline.cli.status", "Move to the trash what nobody has changed for long."),
+    "delete": ("threadline.cli.status", "Remove sessions for good."),
+    "verify": ("threadline.cli.care", "Read everything and check it."),
+    "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
+    "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
+    "stats": ("threadline.cli.care", "Show how much there is in the store."),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
-    "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
+    "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
 }
 
 

@@ -27,6 +27,8 @@ def failing() -> Iterator[None]:
 def told(error: ThreadlineError) -> str:
     """The error for somebody at a command line: the library's own words name Python calls where a command helps."""
     match error:
+        case threadline.NotFound(what="store"):
+            return f"no store at {error.name}: --store or $THREADLINE_STORE names another"
         case threadline.NotActive():
             return f"session {error.session} is {error.status}: `threadline restore {error.session}` makes it active"
         case threadline.LeaseHeld():

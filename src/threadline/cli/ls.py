@@ -17,14 +17,14 @@ PAGE = 500  # sessions that are read at once where all are wanted
 COLUMNS = (
     Column("ID"),
     Column("CHANGED", drop=2),
-    Column("TITLE", flexible=True, least=16),
+    Column("TITLE", flexible=True, least=32),
     Column("KEY", flexible=True, least=10, drop=5),
     Column("AGENT", flexible=True, drop=6),
     Column("MODEL", flexible=True, drop=9),
     Column("MESSAGES", right=True, drop=4),
     Column("TOKENS", right=True, drop=7),
     Column("COST", right=True, drop=8),
-    Column("STATE", flexible=True, least=8, drop=3),
+    Column("STATE", flexible=True, least=12, drop=3),
 )
 
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable
 from time import monotonic
 
+import threadline
 from threadline.cli import words
 from threadline.cli.screen import Screen, cells, cut
 
@@ -31,7 +32,7 @@ class Progress:
     ) -> None:
         self._screen = screen
         self._label = label
-        self._unit = unit
+        self.unit = unit
         self._shown = sys.stderr.isatty() if shown is None else shown
         self._clock = clock
         self._began = self._drawn_at = clock()
@@ -55,6 +56,11 @@ class Progress:
             self._drawn_at = now
             self._draw(self.line(now - self._began))
 
+    def told(self, reached: threadline.Progress) -> None:
+        """What the store says of itself: for `progress=`."""
+        self.unit = reached.unit
+        self.reach(reached.done, reached.total)
+
     def line(self, elapsed_s: float) -> str:
         """`verifying  1,200 of 4,000 entries (30%)  600/s  0:05 left`."""
         rate = self.done / elapsed_s if elapsed_s > 0 else 0.0
@@ -68,10 +74,10 @@ class Progress:
         ).rstrip()
 
     def _many(self, number: int) -> str:
-        return words.size(number) if self._unit == "byte" else words.count(number, self._unit)
+        return words.size(number) if self.unit == "byte" else words.count(number, self.unit)
 
     def _each(self, number: float) -> str:
-        return words.size(number) if self._unit == "byte" else f"{number:,.0f}"
+        return words.size(number) if self.unit == "byte" else f"{number:,.0f}"
 
     def _draw(self, line: str) -> None:
         fits = cut(line, max(20, self._screen.width) - 1)

@@ -40,3 +40,13 @@ def _shown(match: re.Match[str]) -> str:
     if code < 0x20:
         return chr(0x2400 + code)
     return "␡" if code == 0x7F else f"<U+{code:04X}>"
+
+
+def escaped(json_text: str) -> str:
+    r"""JSON with nothing in it that a terminal would obey, and still the same JSON: `\u202e` as an escape."""
+    return _DANGEROUS.sub(_as_json, json_text)
+
+
+def _as_json(match: re.Match[str]) -> str:
+    units = match[0].encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{units[n]:02x}{units[n + 1]:02x}" for n in range(0, len(units), 2))

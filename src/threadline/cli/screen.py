@@ -71,6 +71,10 @@ class Screen:
         """Print pieces beside each other, safely, with colour where there is colour."""
         self._write(self.painted(*pieces) + end)
 
+    def line(self, *pieces: Piece) -> None:
+        """The same on one line of the terminal, cut where it ends."""
+        self.say(*_trimmed([*_on_one_line(pieces, self.width)]))
+
     def err(self, *pieces: Piece, end: str = "\n") -> None:
         """The same on standard error: what is not the answer (progress, hints, questions, what went wrong)."""
         colour = self.colour and sys.stderr.isatty()
@@ -160,6 +164,18 @@ def _encodable(text: str, out: IO[str]) -> str:
     """The text as far as the stream can take it: a terminal that knows only ASCII gets escapes, never an exception."""
     encoding = getattr(out, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
+
+
+def _on_one_line(pieces: Iterable[Piece], left: int) -> Iterator[Piece]:
+    for piece in pieces:
+        text, style = piece if isinstance(piece, Ink) else (piece, "")
+        line = plain(text).replace("\n", " ")
+        blank = line[: len(line) - len(line.lstrip())]
+        if cells(line) > left:
+            yield Ink(blank + cut(line, left - len(blank)), style) if left > len(blank) + 1 else ""
+            return
+        left -= cells(line)
+        yield Ink(line, style)
 
 
 # -- widths --------------------------------------------------------------------------------------------

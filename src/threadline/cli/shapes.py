@@ -21,3 +21,12 @@ def built(thing: object) -> Any:
     from msgspec import to_builtins
 
     return to_builtins(thing, str_keys=True)
+
+
+def page_of(thing: object) -> str:
+    """The same over several lines, for a person: letters as they are, what a terminal would obey escaped."""
+    import json
+
+    from threadline.cli.safe import escaped
+
+    return escaped(json.dumps(built(thing), ensure_ascii=False, indent=2))

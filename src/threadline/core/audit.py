@@ -23,9 +23,9 @@ UNREADABLE = (ThreadlineError, ValueError, KeyError, TypeError, AttributeError, 
 class Audit:
     """Walks a log from `state` to entry `last`. Iterating gives findings; then `state` is what the head must be."""
 
-    def __init__(self, log: Log, state: State, last: int) -> None:
+    def __init__(self, log: Log, state: State, last: int, counts: dict[str, int] | None = None) -> None:
         self.state = state
-        self.entries = 0
+        self._counts = {"entries": 0} if counts is None else counts
         self._log = _Audited(log)
         self._last = last
 
@@ -33,7 +33,7 @@ class Audit:
         for row in self._log.rows(self.state.head + 1, self._last):
             yield from self._gap(row.seq)
             yield from self._entry(row)
-            self.entries += 1
+            self._counts["entries"] += 1
         yield from self._gap(self._last + 1)
 
     def _gap(self, seq: int) -> Iterator[Finding]:

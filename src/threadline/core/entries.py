@@ -230,8 +230,8 @@ def micros(moment: datetime) -> int:
 def moment(micros: int) -> datetime:
     try:
         return _EPOCH + _MICROSECOND * micros
-    except OverflowError as error:  # nobody's clock said that
-        raise Damaged(None, None, f"a time is outside of the calendar: {micros}") from error
+    except (OverflowError, TypeError) as error:  # nobody's clock said that
+        raise Damaged(None, None, f"a time is outside of the calendar: {micros!r}") from error
 
 
 def stored(text: str) -> bytes:

@@ -71,13 +71,20 @@ class Delete(NamedTuple):
     name: str
 
 
+class Existing(NamedTuple):
+    """A file that was there before the trace began, and is taken as safe."""
+
+    file: File
+    data: bytes
+
+
 class Acknowledge(NamedTuple):
     """A call returned, so its caller relies on it from now on."""
 
     what: object
 
 
-Event: TypeAlias = Write | Truncate | Sync | SyncFolder | Create | Delete | Acknowledge
+Event: TypeAlias = Write | Truncate | Sync | SyncFolder | Create | Delete | Existing | Acknowledge
 
 
 class Recorder(apsw.VFS):
@@ -122,9 +129,7 @@ class Recorder(apsw.VFS):
         name = os.path.basename(path)
         if name not in self._files:
             file = self._files[name] = File(name, next(_numbers))
-            self.trace.append(Create(file))
-            if before is not None:  # it was there before the trace began: take it as safe
-                self.trace += [SyncFolder(), Write(file, 0, before), Sync(file)]
+            self.trace.append(Create(file) if before is None else Existing(file, before))
         return self._files[name]
 
 
@@ -146,7 +151,8 @@ class _RecordedFile(apsw.VFSFile):
         self._trace.append(Truncate(self.file, newsize))
 
     def xSync(self, flags: int) -> None:
-        time.sleep(self._sync_s)
+        if self._sync_s:
+            time.sleep(self._sync_s)
         self._trace.append(Sync(self.file))
         if self._folder_too:
             self._trace.append(SyncFolder())
@@ -165,6 +171,7 @@ class Crash(NamedTuple):
     files: dict[str, bytes]
     acknowledged: tuple[Any, ...]
     moment: int  # how many events of the trace had happened
+    after: str  # what sort of event the last of them was
 
     def write_to(self, folder: Path) -> None:
         """Make the folder hold exactly these files."""
@@ -175,13 +182,34 @@ class Crash(NamedTuple):
 
 
 def crashes(trace: Sequence[Event], trials: int, rng: Random) -> Iterator[Crash]:
-    """So many crashes, at random moments of the trace, in the order of time. The same dice give the same ones."""
-    moments = Counter(rng.randint(1, len(trace)) for _ in range(trials))
+    """So many crashes of the trace, in the order of time. The same dice give the same ones.
+
+    Half of them come at any moment. Most moments are writes to the WAL, so the others come after each sort of event
+    equally often: a checkpoint is a small part of a trace, and the removal of a WAL a single moment of it."""
+    sorts: dict[str, list[int]] = {}
+    for moment, event in enumerate(trace, 1):
+        sorts.setdefault(sort_of(event), []).append(moment)
+    anywhere = [rng.randint(1, len(trace)) for _ in range(trials - trials // 2)]
+    everywhere = [rng.choice(sorts[rng.choice(sorted(sorts))]) for _ in range(trials // 2)]
+    moments = Counter(anywhere + everywhere)
     disk = Disk()
     for moment, event in enumerate(trace, 1):
         disk.take(event)
         for _ in range(moments[moment]):
-            yield Crash(disk.after_power_cut(rng), tuple(disk.acknowledged), moment)
+            yield Crash(disk.after_power_cut(rng), tuple(disk.acknowledged), moment, sort_of(event))
+
+
+def sort_of(event: Event) -> str:
+    """What happens and to which file, in words: "write store.db-wal"."""
+    match event:
+        case Write(file) | Truncate(file) | Sync(file) | Create(file) | Existing(file):
+            return f"{type(event).__name__.lower()} {file.name}"
+        case Delete(name):
+            return f"delete {name}"
+        case Acknowledge():
+            return "acknowledge"
+        case SyncFolder():
+            return "sync the folder"
 
 
 class Disk:
@@ -208,6 +236,9 @@ class Disk:
             case SyncFolder():
                 _rename(self._names, self._namings)
                 self._namings = []
+            case Existing(file, data):
+                self._names[file.name] = file
+                self._safe[file] = bytearray(data)
             case Acknowledge(what):
                 self.acknowledged.append(what)
 

@@ -33,7 +33,12 @@ class Format(Struct, frozen=True):
 
 
 # In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
-FORMATS = {format.name: format for format in (Format("mycode", True, False, "mycode: a folder per session", "mycode"),)}
+_ALL = (
+    Format("power-loop", True, False, "power-loop: a SQLite file of sessions", "power_loop"),
+    Format("mycode", True, False, "mycode: a folder per session", "mycode"),
+    Format("nanobot", True, False, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+)
+FORMATS = {format.name: format for format in _ALL}
 
 
 def formats() -> list[Format]:

@@ -66,6 +66,7 @@ def bring(source: Source, desk: Desk) -> None:
         cwd=_text(about, "cwd"),
         meta={NAME: about} if about else {},
         at=iso(about.get("created_at")),
+        updated_at=iso(about.get("updated_at")),
     )
     desk.bring(origin, folder, lambda timeline: _tell(timeline, source, log, about, compact_first))
 

@@ -13,16 +13,19 @@ from time import sleep
 from typing import Any, TypeVar, cast
 
 import psycopg
+from msgspec.structs import replace
 
 from threadline.backends.backend import (
     Birth,
     KeyRow,
     Kin,
     NewSession,
+    OnProgress,
     Original,
     Piece,
     Portion,
     Problem,
+    Progress,
     Query,
     Record,
     Ref,
@@ -40,6 +43,7 @@ from threadline.backends.postgres import (
     leases,
     places,
     schema,
+    search,
     sessions,
     streams,
     transactions,
@@ -52,6 +56,7 @@ from threadline.backends.postgres.claims import Claim
 from threadline.backends.postgres.connections import LIMIT, Pool, without_password
 from threadline.backends.postgres.places import Taken
 from threadline.backends.postgres.rows import record_of
+from threadline.backends.postgres.search import search as answered
 from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
 from threadline.core.entries import Entry
@@ -59,6 +64,7 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Append, Op
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreBusy, StoreFailed, Uncertain
@@ -336,6 +342,28 @@ class PostgresBackend:
     def changed(self, namespace: str, mark: Any, now: int) -> tuple[list[Record], Any]:
         return self._run(changes.changed, namespace, mark)
 
+    # -- searching -------------------------------------------------------------------------------------
+
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        return self._run(answered, replace(search, unindexed=self._read_only))
+
+    def index_lag(self, namespace: str) -> Indexing:
+        return self._run(search.lag, namespace)
+
+    def index_step(self, namespace: str) -> Indexing:
+        if self._read_only:
+            done = self.index_lag(namespace).total
+            return Indexing(done, done)
+        return self._run(search.step, namespace)
+
+    def merge_index(self) -> bool:
+        return False  # the server does it by itself, when it vacuums
+
+    def drop_index(self, namespace: str) -> None:
+        if self._read_only:
+            raise ReadOnly
+        self._run(search.drop, namespace)
+
     # -- reading ---------------------------------------------------------------------------------------
 
     def find(self, namespace: str, *, id: str | None = None, key: str | None = None) -> Ref | None:
@@ -418,12 +446,12 @@ class PostgresBackend:
     def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
         self._writing(copies.account, ref, charges)
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.postgres.verify import verify
 
-        return self._run(verify)
+        return self._run(verify, progress)
 
-    def backup(self, path: str) -> None:
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
         """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
         from threadline.backends.copying import copy_sessions
         from threadline.backends.sqlite import files
@@ -432,11 +460,17 @@ class PostgresBackend:
         with files.unfinished(path) as partial_path:
             backup = SqliteBackend(partial_path, durability="relaxed")
             try:
-                report = copy_sessions(self, backup)
+                report = copy_sessions(self, backup, self._told(progress))
             finally:
                 backup.close()
             if report.problems:
                 raise Damaged(report.problems[0].session, report.problems[0].seq, report.problems[0].what)
+
+    def _told(self, progress: OnProgress | None) -> Callable[[Any], object] | None:
+        if progress is None:
+            return None
+        total = self.stats()["entries"]
+        return lambda reached: progress(Progress(reached.entries, total, "entry"))
 
     def stats(self) -> dict[str, Any]:
         def read(connection: Connection) -> dict[str, Any]:

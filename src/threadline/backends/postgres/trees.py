@@ -27,6 +27,7 @@ from threadline.errors import Conflict, DepthExceeded, NotActive, NotFound, Stal
 
 # What goes with a session; the row of the session itself goes last.
 REMOVALS = (
+    "forget_titles",
     "delete_tags",
     "delete_shares",
     "delete_inbox",
@@ -158,6 +159,7 @@ def delete(connection: Connection, durable: bool, ref: Ref, cascade: bool, expec
         statements = [
             *(statement for orphan in orphans for statement in _freed(family, orphan)),
             *usage.fates(ref.tree, goners, family[0].parent),
+            ("lock_logs", {"tree": ref.tree, "logs": logs}),
             *((name, (ref.tree, goners)) for name in REMOVALS),
             *((name, {"tree": ref.tree, "logs": logs}) for name in CUTS),
             ("delete_sessions", (ref.tree, goners)),
@@ -166,7 +168,15 @@ def delete(connection: Connection, durable: bool, ref: Ref, cascade: bool, expec
     return doomed
 
 
-CUTS = ("cut_entries", "cut_keys", "cut_blob_uses", "delete_unused_blobs", "close_logs")
+CUTS = (
+    "cut_entries",
+    "cut_keys",
+    "cut_blob_uses",
+    "delete_unused_blobs",
+    "cut_search",
+    "cut_search_logs",
+    "close_logs",
+)
 
 
 def _family(connection: Connection, ref: Ref) -> list[Member]:

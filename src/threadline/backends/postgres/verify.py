@@ -8,7 +8,7 @@ from typing import Any
 
 import psycopg
 
-from threadline.backends.backend import Piece, Problem, Ref
+from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.log import PiecedLog
 from threadline.backends.postgres import schema, verify_life, verify_trees
 from threadline.backends.postgres.places import name_of
@@ -30,8 +30,8 @@ NUMBERED = 14  # columns of a session row that its seal covers
 UNREADABLE = (psycopg.DataError, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
-def verify(connection: Connection) -> tuple[list[Problem], dict[str, int]]:
-    counts = {"sessions": 0, "entries": 0, "keys": 0, "requests": 0}
+def verify(connection: Connection, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
+    counts = Counts(("sessions", "entries", "keys", "requests"), progress, partial(_entries, connection))
     checks: tuple[Callable[[], Iterator[Problem]], ...] = (
         partial(_schema, connection),
         partial(_sessions, connection, counts),
@@ -45,7 +45,12 @@ def verify(connection: Connection) -> tuple[list[Problem], dict[str, int]]:
             problems.extend(check())
         except UNREADABLE as error:
             problems.append(Problem(None, None, f"cannot be read: {error}"))
-    return problems, counts
+    return problems, dict(counts)
+
+
+def _entries(connection: Connection) -> int:
+    total: int = one(connection, "counts")[2]
+    return total
 
 
 def _schema(connection: Connection) -> Iterator[Problem]:
@@ -131,10 +136,9 @@ def _fold(
     if None in salts or salts[0] != salts[1]:
         yield Problem(name, None, "a row of its logs is missing or not what it was")
     (salt,) = salts[0] or (b"",)
-    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
+    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head, counts)
     for seq, what in audit:
         yield Problem(name, seq, what)
-    counts["entries"] += audit.entries
     if audit.state.chain and audit.state != state:
         wrong = [field for field, a, b in zip(State._fields, audit.state, state, strict=True) if a != b]
         yield Problem(name, None, f"the head row is not the fold of the log: {', '.join(wrong)}")

@@ -48,10 +48,9 @@ def ownerless(connection: Connection, counts: dict[str, int]) -> Iterator[Proble
 def _shared(connection: Connection, counts: dict[str, int], reader: Ref, piece: Piece) -> Iterator[Problem]:
     log = log_of(connection, reader)
     (salt,) = one(connection, "salt", (reader.tree, reader.lineage[0].log)) or (b"",)
-    audit = Audit(log, state_at(log, piece.first - 1, salt), piece.last)
+    audit = Audit(log, state_at(log, piece.first - 1, salt), piece.last, counts)
     for seq, what in audit:
         yield Problem(reader.id, seq, what)
-    counts["entries"] += audit.entries
     (outside,) = one(connection, "verify_outside", (reader.tree, piece.log, piece.last, piece.first - 1))
     if outside:
         yield Problem(reader.id, None, f"{outside} entries lie in a log where nobody reads them")

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import apsw
+from msgspec.structs import replace
 
 from threadline.backends.backend import (
     Birth,
     KeyRow,
     Kin,
     NewSession,
+    OnProgress,
     Original,
     Piece,
     Portion,
@@ -29,7 +31,18 @@ from threadline.backends.backend import (
     Written,
 )
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import changes, files, inbox, leases, sessions, streams, transactions, trees, usage
+from threadline.backends.sqlite import (
+    changes,
+    files,
+    inbox,
+    leases,
+    search,
+    sessions,
+    streams,
+    transactions,
+    trees,
+    usage,
+)
 from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
@@ -43,12 +56,14 @@ from threadline.backends.sqlite.rows import (
     our_errors,
     translated,
 )
+from threadline.backends.sqlite.search import search as answered
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
@@ -124,7 +139,8 @@ class SqliteBackend:
 
     def _connect(self) -> apsw.Connection:
         flags = self._flags | (apsw.SQLITE_OPEN_CREATE if self._memory else 0)
-        connection = connect(self._path, flags, self._vfs, self._synchronous)
+        with our_errors():
+            connection = connect(self._path, flags, self._vfs, self._synchronous)
         connection.set_wal_hook(self._note_wal_size)
         return connection
 
@@ -288,10 +304,17 @@ class SqliteBackend:
 
     def _renewed(self, connection: apsw.Connection) -> apsw.Connection:
         """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
-        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it."""
+        and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it.
+
+        On a disk that fails at everything there is no other. Then this one forgets: what it wrote beyond the last
+        commit that the index of the WAL knows is overwritten by the next."""
         if self._memory:
             return connection
-        fresh = self._connect()
+        try:
+            fresh = self._connect()
+        except ThreadlineError:
+            _forget(connection)
+            return connection
         connection.close(True)
         return fresh
 
@@ -421,6 +444,30 @@ class SqliteBackend:
         with self._reading() as connection, _snapshot(connection):
             return changes.changed(connection, namespace, mark, now)
 
+    # -- searching -------------------------------------------------------------------------------------
+
+    def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        with self._reading() as connection, _snapshot(connection):
+            return answered(connection, replace(search, unindexed=self._read_only))
+
+    def index_lag(self, namespace: str) -> Indexing:
+        with self._reading() as connection, _snapshot(connection):
+            return search.lag(connection)
+
+    def index_step(self, namespace: str) -> Indexing:
+        if self._read_only:
+            done = self.index_lag(namespace).total
+            return Indexing(done, done)
+        indexing: Indexing = self._submit(search.step)
+        return indexing
+
+    def merge_index(self) -> bool:
+        more: bool = self._submit(search.merge)
+        return more
+
+    def drop_index(self, namespace: str) -> None:
+        self._submit(search.drop)
+
     # -- care ------------------------------------------------------------------------------------------
 
     def originals(self) -> Iterator[Original]:
@@ -447,15 +494,15 @@ class SqliteBackend:
     def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
         self._submit(transactions.account, ref, charges)
 
-    def verify(self) -> tuple[list[Problem], dict[str, int]]:
+    def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         from threadline.backends.sqlite.verify import verify
 
         with self._reading() as connection:
-            return verify(connection)
+            return verify(connection, progress)
 
-    def backup(self, path: str) -> None:
+    def backup(self, path: str, progress: OnProgress | None = None) -> None:
         with self._reading() as connection, our_errors():
-            files.backup(connection, path)
+            files.backup(connection, path, progress)
 
     def stats(self) -> dict[str, Any]:
         with self._reading() as connection:
@@ -513,14 +560,20 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
             connection.execute("RELEASE job")
         connection.execute("COMMIT")
     except BaseException as error:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
+        _forget(connection)
         if isinstance(error, Exception):
             return False
         raise
     for job, (answer, refused) in zip(group, outcomes, strict=True):
         job.answer, job.error, job.done = answer, refused, True
     return True
+
+
+def _forget(connection: apsw.Connection) -> None:
+    """Leave a transaction that failed. Where even that fails the next one is refused, and leaves it first."""
+    if connection.in_transaction:
+        with suppress(apsw.Error):
+            connection.execute("ROLLBACK")
 
 
 @contextmanager

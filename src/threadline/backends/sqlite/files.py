@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 
 import apsw
 
 from threadline.backends import sql
+from threadline.backends.backend import OnProgress, Progress
 from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline, TooNew
 
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
+STEPS = 10_000  # of SQLite's machine between two looks at a copy: some ten a second
 READ_BY_URI = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 
@@ -104,10 +106,27 @@ def check(connection: apsw.Connection, path: str) -> None:
         raise NotThreadline(path, "it is empty")
 
 
-def backup(connection: apsw.Connection, target: str) -> None:
+def backup(connection: apsw.Connection, target: str, progress: OnProgress | None = None) -> None:
     """A consistent copy, however much is written meanwhile: one read transaction, no step of which is ever repeated."""
     with unfinished(target) as path:
-        connection.execute("VACUUM INTO ?", (path,))
+        told = None if progress is None else _growing(connection, path, progress)
+        connection.set_progress_handler(told, STEPS)
+        try:
+            connection.execute("VACUUM INTO ?", (path,))
+        finally:
+            connection.set_progress_handler(None)
+
+
+def _growing(connection: apsw.Connection, path: str, progress: OnProgress) -> Callable[[], bool]:
+    """Tells how large the copy is by now, each time that SQLite asks whether to go on."""
+    pages = connection.pragma("page_count") - connection.pragma("freelist_count")
+    total = pages * connection.pragma("page_size")
+
+    def told() -> bool:
+        progress(Progress(size(path), total, "byte"))
+        return False
+
+    return told
 
 
 @contextmanager

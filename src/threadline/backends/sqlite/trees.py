@@ -6,7 +6,7 @@ import apsw
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.sqlite import usage
+from threadline.backends.sqlite import search, usage
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find, records_of, ref_of
 from threadline.backends.sqlite.transactions import ENDLESS, FOLD, about_now, change_about, create, head_of, set_about
@@ -113,14 +113,17 @@ def _remove(connection: apsw.Connection, ref: Ref) -> None:
     set_about(connection, ref, About())  # takes it out of all tags
     for statement in REMOVALS:
         run(connection, statement, (ref.number,))
+    search.forget_title(connection, ref.number)
     for log, _, _ in ref.lineage:
         (reach,) = one(connection, "reach", (log,))
+        search.forget(connection, log, (reach or 0) + 1)
         run(connection, "cut_entries", (log, reach or 0))
         run(connection, "cut_keys", (log, reach or 0))
         run(connection, "cut_blob_uses", (log, reach or 0))
         if reach is None:
             run(connection, "delete_log", (log,))
     run(connection, "delete_unused_blobs", (ref.tree,))
+    search.clamp(connection)
 
 
 def prune(connection: apsw.Connection, namespace: str, before: int, at: int) -> list[str]:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import apsw
 
 from threadline.backends import sql
-from threadline.backends.backend import Piece, Problem, Ref
+from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import verify_life
+from threadline.backends.sqlite import search, verify_life, verify_search
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -26,8 +26,8 @@ from threadline.errors import Damaged, ThreadlineError
 UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
-def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
-    counts = {"sessions": 0, "entries": 0, "keys": 0, "requests": 0}
+def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
+    counts = Counts(("sessions", "entries", "keys", "requests"), progress, partial(_entries, connection))
     checks: tuple[Callable[[], Iterator[Problem]], ...] = (
         partial(_file, connection),
         partial(_schema, connection),
@@ -39,6 +39,7 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
         partial(_requests, connection, counts),
         partial(_strays, connection),
         *(partial(check, connection) for check in verify_life.ALL),
+        partial(verify_search.index, connection),
     )
     problems: list[Problem] = []
     for check in checks:
@@ -46,7 +47,12 @@ def verify(connection: apsw.Connection) -> tuple[list[Problem], dict[str, int]]:
             problems.extend(check())
         except UNREADABLE as error:
             problems.append(Problem(None, None, f"cannot be read: {error}"))
-    return problems, counts
+    return problems, dict(counts)
+
+
+def _entries(connection: apsw.Connection) -> int:
+    total: int = one(connection, "counts")[2]
+    return total
 
 
 def _file(connection: apsw.Connection) -> Iterator[Problem]:
@@ -57,10 +63,18 @@ def _file(connection: apsw.Connection) -> Iterator[Problem]:
 
 def _schema(connection: apsw.Connection) -> Iterator[Problem]:
     """A flipped bit in a table's definition would change what all of its rows mean."""
-    fresh = apsw.Connection(":memory:")
-    fresh.execute(sql.schema("sqlite"))
-    if many(connection, "schema") != many(fresh, "schema"):
+    if many(connection, "schema") != _tables_of(sql.schema("sqlite"), search.is_made(connection)):
         yield Problem(None, None, "the schema is not ours")
+
+
+@lru_cache(maxsize=2)
+def _tables_of(schema: str, indexed: bool) -> list[Any]:
+    """What SQLite remembers of a schema, word for word; with a search index or without."""
+    fresh = apsw.Connection(":memory:")
+    fresh.execute(schema)
+    if indexed:
+        search.make(fresh)
+    return many(fresh, "schema")
 
 
 def _sessions(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
@@ -116,10 +130,9 @@ def _log(connection: apsw.Connection, number: int, name: str, tree: bytes, count
     log = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
     (salt,) = one(connection, "salt", (lineage[0].log,))
     base, state = lineage[-1].first - 1, State(*columns[3:])
-    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head)
+    audit = Audit(log, state_at(log, base, salt) if base else start(salt), state.head, counts)
     for seq, what in audit:
         yield Problem(name, seq, what)
-    counts["entries"] += audit.entries
     if audit.state.chain and audit.state != state:
         wrong = [field for field, a, b in zip(State._fields, audit.state, state, strict=True) if a != b]
         yield Problem(name, None, f"the head row is not the fold of the log: {', '.join(wrong)}")
@@ -163,10 +176,9 @@ def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, pi
         lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
         shared = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
         (salt,) = one(connection, "salt", (lineage[0].log,))
-        audit = Audit(shared, state_at(shared, first - 1, salt), last)
+        audit = Audit(shared, state_at(shared, first - 1, salt), last, counts)
         for seq, what in audit:
             yield Problem(name, seq, what)
-        counts["entries"] += audit.entries
         (outside,) = one(connection, "verify_outside", (log, last, first - 1))
         if outside:
             yield Problem(name, None, f"{outside} entries lie in a log where nobody reads them")

@@ -29,6 +29,7 @@ from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
 from threadline.testing.contract.opening import OpeningContract
+from threadline.testing.contract.search import DurableSearchContract, SearchContract
 from threadline.testing.contract.sessions import SessionsContract
 from threadline.testing.contract.state import DurableStateContract, StateContract
 from threadline.testing.contract.subagents import SubagentsContract
@@ -59,6 +60,7 @@ class StoreContract(
     UsageContract,
     DeletionContract,
     PruneContract,
+    SearchContract,
 ):
     """All that holds while a store is open."""
 
@@ -69,6 +71,7 @@ class DurableContract(
     DurableInboxContract,
     DurableDraftContract,
     DurableFollowContract,
+    DurableSearchContract,
 ):
     """All that is still there when the store is opened again."""
 
@@ -86,6 +89,7 @@ __all__ = [
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
+    "DurableSearchContract",
     "DurableStateContract",
     "ErrorsContract",
     "FollowContract",
@@ -98,6 +102,7 @@ __all__ = [
     "OpenStore",
     "OpeningContract",
     "PruneContract",
+    "SearchContract",
     "SessionsContract",
     "StateContract",
     "StoreContract",

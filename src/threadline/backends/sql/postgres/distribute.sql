@@ -112,6 +112,15 @@ SELECT create_distributed_table('threadline.request', 'tree', colocate_with => '
 -- spent: with them
 SELECT create_distributed_table('threadline.spent', 'tree', colocate_with => 'threadline.head')
 
+-- search: with them
+SELECT create_distributed_table('threadline.search', 'tree', colocate_with => 'threadline.head')
+
+-- search_log: with them
+SELECT create_distributed_table('threadline.search_log', 'tree', colocate_with => 'threadline.head')
+
+-- search_state: by namespace, apart from the trees
+SELECT create_distributed_table('threadline.search_state', 'realm', colocate_with => 'none')
+
 -- name: by the name, apart from the trees
 SELECT create_distributed_table('threadline.name', 'name', colocate_with => 'none')
 

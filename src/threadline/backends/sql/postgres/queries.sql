@@ -465,6 +465,27 @@ DELETE FROM threadline.head WHERE tree = %s AND session = ANY (%s::bigint[])
 -- delete_shares: their lineages
 DELETE FROM threadline.share WHERE tree = %s AND session = ANY (%s::bigint[])
 
+-- lock_logs: nobody indexes anything of these logs until the transaction ends
+SELECT 1 FROM threadline.log WHERE tree = %(tree)s AND log = ANY (%(logs)s::bigint[]) ORDER BY log FOR UPDATE
+
+-- forget_titles: the titles of some sessions cannot be found any more; before their head rows go
+DELETE FROM threadline.search x
+USING  threadline.head h
+WHERE  h.tree = %s AND h.session = ANY (%s::bigint[]) AND x.tree = h.tree AND x.log = h.log AND x.seq = 0
+
+-- cut_search: what nobody reads any more cannot be found any more
+DELETE FROM threadline.search x
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])
+AND    x.seq > coalesce((SELECT max(s.last) FROM threadline.share s WHERE s.tree = %(tree)s AND s.log = x.log), 0)
+
+-- cut_search_logs: how far they are indexed
+DELETE FROM threadline.search_log x
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])
+AND    NOT EXISTS (SELECT 1 FROM threadline.share s WHERE s.tree = %(tree)s AND s.log = x.log)
+
+-- forget_entry: what was said in one entry cannot be found any more; lock_logs comes first
+DELETE FROM threadline.search WHERE tree = %s AND log = %s AND seq = %s
+
 -- cut_entries: those of some logs that nobody reads any more
 DELETE FROM threadline.entry x
 WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[])

@@ -23,7 +23,8 @@ BEGIN
     EXECUTE format('GRANT SELECT, INSERT, UPDATE, DELETE ON threadline.name, threadline.log, threadline.session,
                     threadline.tag, threadline.head, threadline.share, threadline.entry, threadline.key,
                     threadline.inbox, threadline.draft, threadline.chunk, threadline.blob, threadline.blob_use,
-                    threadline.request, threadline.spent TO %I', the_role);
+                    threadline.request, threadline.spent, threadline.search, threadline.search_log,
+                    threadline.search_state TO %I', the_role);
 END
 $$;
 
@@ -36,7 +37,8 @@ DO $$
 DECLARE
     policed text;
 BEGIN
-    FOREACH policed IN ARRAY ARRAY['name', 'session', 'head', 'tag', 'request', 'spent'] LOOP
+    FOREACH policed IN ARRAY ARRAY['name', 'session', 'head', 'tag', 'request', 'spent', 'search', 'search_log',
+                                  'search_state'] LOOP
         EXECUTE format('ALTER TABLE threadline.%I ENABLE ROW LEVEL SECURITY', policed);
         EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (threadline.admitted(realm))', policed);

@@ -277,6 +277,41 @@ CREATE TABLE threadline.spent (
 
 CREATE INDEX spent_by_day ON threadline.spent (realm, day);
 
+-- What can be found of each entry: its terms, ready made (core/words.py), and how many they are. Seq 0 is the title of the
+-- session whose own log it is. It follows from the log, lags behind it, and can be emptied at any time. Whoever writes
+-- here holds the row of the log in `log`, so that nothing comes back that a deletion has just removed.
+CREATE TABLE threadline.search (
+    tree        bytea   NOT NULL,
+    log         bigint  NOT NULL,
+    seq         bigint  NOT NULL,
+    realm       bytea   NOT NULL,
+    terms       integer NOT NULL,
+    words       tsvector NOT NULL,
+    PRIMARY KEY (tree, log, seq)
+);
+
+CREATE INDEX search_by_words ON threadline.search USING gin (words);
+
+-- How far a log is indexed, and of which change of its session the title is.
+CREATE TABLE threadline.search_log (
+    tree        bytea   NOT NULL,
+    log         bigint  NOT NULL,
+    realm       bytea   NOT NULL,
+    upto        bigint  NOT NULL,
+    seen        bigint  NOT NULL,
+    PRIMARY KEY (tree, log)
+);
+
+-- By which rules a namespace is indexed, up to which time all changes are known, and sums. Whoever indexes holds the row.
+CREATE TABLE threadline.search_state (
+    realm       bytea   NOT NULL PRIMARY KEY,
+    version     integer NOT NULL,
+    at          bigint  NOT NULL,
+    rows        bigint  NOT NULL,
+    docs        bigint  NOT NULL,
+    terms       bigint  NOT NULL
+);
+
 -- Partitions keep indexes and vacuums small. Where the tables are distributed, shards take their place.
 DO $$
 DECLARE
