@@ -105,10 +105,11 @@ class ReadOnly(ThreadlineError):
 
 
 class NotActive(ThreadlineError):
-    """The session is archived or in the trash. Restore it before writing."""
+    """The session is archived or in the trash, or has ended in a memory. Bring it back before writing."""
 
-    def __init__(self, session: str, status: str) -> None:
-        super().__init__(f"session {session!r} is {status}: store.restore({session!r}) makes it writable again")
+    def __init__(self, session: str, status: str, hint: str = "") -> None:
+        hint = hint or f"store.restore({session!r}) makes it writable again"
+        super().__init__(f"session {session!r} is {status}: {hint}")
         self.session = session
         self.status = status
 

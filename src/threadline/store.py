@@ -7,7 +7,7 @@ from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, timedelta
 from os import urandom
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -29,6 +29,9 @@ from threadline.hits import Hit, OnIndexed, asked, catch_up, hit_of
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, check_seq_or_none, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
+
+if TYPE_CHECKING:
+    from threadline.working_memory import Memory
 
 LIMIT_MAX = 1_000_000  # of sessions in one page
 MAX_DEPTH = 3  # of sub-agents of sub-agents: deeper is more often a runaway than a plan
@@ -353,6 +356,16 @@ class Store:
         found = totals(self._backend.spent_by(query), self._pen.prices)
         told = {tuple(map(_usage_key, names, group)): usage for group, usage in found.items()}
         return {key[0]: usage for key, usage in told.items()} if isinstance(by, str) else dict(told)
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def memory(self, project: str | None = None, root: str | os.PathLike[str] | None = None) -> Memory:
+        """The memory of a project, or the global one; it begins with its first claim.
+
+        `root` is the folder of the project, which anchors lead into; by default the current one."""
+        from threadline.working_memory import Memory  # most programs that only log never need it
+
+        return Memory(self, project, root)
 
     def _set_status(self, session_id: str | Session, status: str) -> None:
         ref = self.get(session_id)._made()

@@ -6,7 +6,7 @@ and hands rows back exactly as they were given. Errors of its engine become ours
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -20,6 +20,9 @@ from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
+from threadline.memory.rows import Deed, Place
+
+T = TypeVar("T")
 
 ACTIVE, ARCHIVED, TRASHED = STATUSES = ("active", "archived", "trashed")
 
@@ -383,6 +386,20 @@ class Backend(Protocol):
         """Charge a session for requests exactly as another store holds them.
 
         One of an id that the tree knows takes the place of what was known, where that stands, unless it counts less."""
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        """Run a deed on a memory, which begins with it if it is not there, and write what it changes, in one
+        transaction. Those of one memory come one after the other. A deed may be run again if its commit fails."""
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        """Run a deed that changes nothing, on one moment of a memory; with `by_words` after bringing the index of words
+        up to date, where this store may write."""
+
+    def memories(self) -> Iterator[Place]:
+        """Every memory of every namespace."""
+
+    def forget(self, namespace: str, session: str) -> int:
+        """Remove the working memory of a session from all memories of its namespace, as `delete` does; how many."""
 
     def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         """All damage there is, and how much was looked at. `progress` is told now and then, in the same thread."""

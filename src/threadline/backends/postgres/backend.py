@@ -41,6 +41,7 @@ from threadline.backends.postgres import (
     founding,
     inbox,
     leases,
+    memory,
     places,
     schema,
     search,
@@ -68,6 +69,7 @@ from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreBusy, StoreFailed, Uncertain
+from threadline.memory.rows import Deed, Place
 
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
@@ -327,6 +329,25 @@ class PostgresBackend:
             raise ReadOnly
         with our_errors():
             return self._claim.name()
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        answer: T = self._surely(partial(self._writing, memory.act, place, deed), keyed=True)
+        return answer
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        answer: T = self._run(memory.consult, place, deed)  # the index of words never lags here
+        return answer
+
+    def memories(self) -> Iterator[Place]:
+        last = b""
+        while found := self._run(memory.places, last):
+            yield from found
+            last = found[-1].tree
+
+    def forget(self, namespace: str, session: str) -> int:
+        return self._writing(memory.forget, namespace, session)
 
     # -- following -------------------------------------------------------------------------------------
 

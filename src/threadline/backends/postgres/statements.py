@@ -12,7 +12,7 @@ from psycopg import errors
 from threadline.backends import sql
 from threadline.errors import Damaged, StoreBusy, StoreFailed, StoreFull, ThreadlineError
 
-_NAMED = sql.queries("postgres")
+_NAMED = sql.queries("postgres") | sql.queries("postgres", "memory.sql")
 SQL = {name: statement.replace("{sums}", _NAMED["sums"]) for name, statement in _NAMED.items()}
 
 Values: TypeAlias = tuple[Any, ...] | dict[str, Any]

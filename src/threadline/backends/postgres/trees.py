@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.postgres import places, usage
+from threadline.backends.postgres import memory, places, usage
 from threadline.backends.postgres.founding import ENDLESS, placed, session_rows
 from threadline.backends.postgres.places import Place, name_of, realm_of
 from threadline.backends.postgres.rows import record_of, said
@@ -163,6 +163,7 @@ def delete(connection: Connection, durable: bool, ref: Ref, cascade: bool, expec
             *((name, (ref.tree, goners)) for name in REMOVALS),
             *((name, {"tree": ref.tree, "logs": logs}) for name in CUTS),
             ("delete_sessions", (ref.tree, goners)),
+            *memory.forgetting(connection, family[0].namespace, [member.ref.id for member in doomed]),
         ]
         transaction.commit(statements, ref.id, head)
     return doomed

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 from msgspec.structs import replace
@@ -36,6 +36,7 @@ from threadline.backends.sqlite import (
     files,
     inbox,
     leases,
+    memory,
     search,
     sessions,
     streams,
@@ -59,6 +60,7 @@ from threadline.backends.sqlite.rows import (
 from threadline.backends.sqlite.search import search as answered
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
+from threadline.core.entries import stored
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
@@ -67,6 +69,9 @@ from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
+from threadline.memory.rows import Deed, Place
+
+T = TypeVar("T")
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
@@ -427,6 +432,38 @@ class SqliteBackend:
             raise Damaged(None, None, f"a row cannot be read: {error}") from error
         finally:
             self._pool.give(connection)
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        answer: T = self._submit(memory.act, place, deed, keyed=True)
+        return answer
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        if by_words and not self._read_only:
+            self._index_words()
+        with self._reading() as connection, _snapshot(connection):
+            return deed(memory.shelf(connection, place))[1]
+
+    def _index_words(self) -> None:
+        with self._reading() as connection:
+            lags = memory.lags(connection)
+        while lags:
+            lags = self._submit(memory.catch_up)
+
+    def memories(self) -> Iterator[Place]:
+        last = b""
+        while found := self._page_of_memories(last):
+            yield from found
+            last = found[-1].tree
+
+    def _page_of_memories(self, after: bytes) -> list[Place]:
+        with self._reading() as connection:
+            return memory.places(connection, after)
+
+    def forget(self, namespace: str, session: str) -> int:
+        count: int = self._submit(memory.forget, stored(namespace), stored(session))
+        return count
 
     # -- following -------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ import apsw
 from threadline.backends import sql
 from threadline.errors import Damaged, ReadOnly, StoreBusy, StoreFailed, StoreFull, ThreadlineError
 
-SQL = sql.queries("sqlite")
+SQL = sql.queries("sqlite") | sql.queries("sqlite", "memory.sql")
 
 NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
 

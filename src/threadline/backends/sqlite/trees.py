@@ -6,7 +6,7 @@ import apsw
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.sqlite import search, usage
+from threadline.backends.sqlite import memory, search, usage
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find, records_of, ref_of
 from threadline.backends.sqlite.transactions import ENDLESS, FOLD, about_now, change_about, create, head_of, set_about
@@ -110,6 +110,8 @@ def _free(connection: apsw.Connection, ref: Ref) -> None:
 
 def _remove(connection: apsw.Connection, ref: Ref) -> None:
     """All rows of a session, and of the logs that it read what nobody else reads."""
+    (namespace,) = one(connection, "namespace_of", (ref.number,))
+    memory.forget(connection, namespace, stored(ref.id))
     set_about(connection, ref, About())  # takes it out of all tags
     for statement in REMOVALS:
         run(connection, statement, (ref.number,))

@@ -12,7 +12,7 @@ from threadline.backends import sql
 from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import search, verify_life, verify_search
+from threadline.backends.sqlite import search, verify_life, verify_memory, verify_search
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -39,6 +39,7 @@ def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> t
         partial(_requests, connection, counts),
         partial(_strays, connection),
         *(partial(check, connection) for check in verify_life.ALL),
+        partial(verify_memory.memories, connection),
         partial(verify_search.index, connection),
     )
     problems: list[Problem] = []

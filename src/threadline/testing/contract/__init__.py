@@ -28,6 +28,7 @@ from threadline.testing.contract.keys import KeysContract
 from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
+from threadline.testing.contract.memory import DurableMemoryContract, MemoryContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.search import DurableSearchContract, SearchContract
 from threadline.testing.contract.sessions import SessionsContract
@@ -60,6 +61,7 @@ class StoreContract(
     UsageContract,
     DeletionContract,
     PruneContract,
+    MemoryContract,
     SearchContract,
 ):
     """All that holds while a store is open."""
@@ -71,6 +73,7 @@ class DurableContract(
     DurableInboxContract,
     DurableDraftContract,
     DurableFollowContract,
+    DurableMemoryContract,
     DurableSearchContract,
 ):
     """All that is still there when the store is opened again."""
@@ -89,6 +92,7 @@ __all__ = [
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
+    "DurableMemoryContract",
     "DurableSearchContract",
     "DurableStateContract",
     "ErrorsContract",
@@ -99,6 +103,7 @@ __all__ = [
     "LeaseContract",
     "ListingContract",
     "LogContract",
+    "MemoryContract",
     "OpenStore",
     "OpeningContract",
     "PruneContract",
