@@ -85,10 +85,10 @@ def cpu_ms_of_script(script: str, rounds: int = ROUNDS - 2) -> float:
     The least of some runs: whatever else the machine does only ever adds. Modules are compiled before, as pip does when
     it installs them."""
     rounds = max(3, rounds)
-    return min(_child_ms(script) for _ in range(rounds)) - min(_child_ms("pass") for _ in range(rounds))
+    return min(child_ms(script) for _ in range(rounds)) - min(child_ms("pass") for _ in range(rounds))
 
 
-def _child_ms(script: str) -> float:
+def child_ms(script: str) -> float:
     measured = (
         "import resource, subprocess, sys\n"
         "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
