@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers take it for true; importing typing for it
 if TYPE_CHECKING:
     from threadline import formats as formats
     from threadline import postgres as postgres
+    from threadline import records as records
     from threadline import tokenizers as tokenizers
     from threadline import transcripts as transcripts
     from threadline.aio import AsyncMemory as AsyncMemory
@@ -148,7 +149,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats", "postgres", "tokenizers", "transcripts")  # modules that are public as a whole
+_ROOMS = ("formats", "postgres", "records", "tokenizers", "transcripts")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

@@ -369,6 +369,15 @@ class Backend(Protocol):
     def originals(self) -> Iterator[Original]:
         """Every session of every namespace, each after the one that it was forked from and the one that spawned it."""
 
+    def trees(self, after: bytes) -> list[bytes]:
+        """A page of the names of trees, in their order, after that one; empty at the end."""
+
+    def family(self, tree: bytes) -> list[Original]:
+        """The sessions of a tree; forks of one session stand in the order they were made, and so do its children."""
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        """What those of the keys stand for that the session knows, in the same order."""
+
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         """The idempotency keys of the session's own log, of entries after `after`."""
 

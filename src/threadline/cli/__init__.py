@@ -40,6 +40,7 @@ COMMANDS = {
     "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
+    "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),

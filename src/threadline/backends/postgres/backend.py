@@ -452,6 +452,15 @@ class PostgresBackend:
             for last in found:
                 yield from self._run(copies.originals, last)
 
+    def trees(self, after: bytes) -> list[bytes]:
+        return self._run(copies.trees, after)
+
+    def family(self, tree: bytes) -> list[Original]:
+        return self._run(copies.originals, tree)
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        return self._run(copies.calls_named, ref, keys)
+
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         return self._run(copies.keys, ref, after)
 

@@ -52,6 +52,13 @@ def keys(connection: Connection, ref: Ref, after: int) -> list[KeyRow]:
     return [KeyRow(*found) for found in many(connection, "keys_after", (ref.tree, ref.lineage[-1].log, after))]
 
 
+def calls_named(connection: Connection, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+    if not keys:
+        return []
+    found = {row[0]: KeyRow(*row) for row in many(connection, "find_keys", ([*keys], ref.tree, ref.number))}
+    return [found[key] for key in keys if key in found]
+
+
 def adopt(
     connection: Connection,
     durable: bool,

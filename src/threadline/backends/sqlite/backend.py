@@ -517,6 +517,18 @@ class SqliteBackend:
         with self._reading() as connection:
             return sessions.originals(connection, after)
 
+    def trees(self, after: bytes) -> list[bytes]:
+        with self._reading() as connection:
+            return sessions.trees(connection, after)
+
+    def family(self, tree: bytes) -> list[Original]:
+        with self._reading() as connection, _snapshot(connection):
+            return sessions.family(connection, tree)
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        with self._reading() as connection:
+            return sessions.calls_named(connection, ref, keys)
+
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         with self._reading() as connection:
             return sessions.keys(connection, ref, after)

@@ -274,6 +274,13 @@ JOIN   threadline.key k ON k.tree = s.tree AND k.log = s.log AND k.key = %s
                        AND k.seq >= s.first AND k.seq + k.count - 1 <= s.last
 WHERE  s.tree = %s AND s.session = %s
 
+-- find_keys: the calls of several keys
+SELECT k.key, k.seq, k.count, k.identity
+FROM   threadline.share s
+JOIN   threadline.key k ON k.tree = s.tree AND k.log = s.log AND k.key = ANY (%s)
+                       AND k.seq >= s.first AND k.seq + k.count - 1 <= s.last
+WHERE  s.tree = %s AND s.session = %s
+
 -- record: a session as it is now
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        {sums},

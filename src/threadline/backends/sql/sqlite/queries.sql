@@ -499,6 +499,16 @@ WHERE  s.session > ?
 ORDER BY s.session
 LIMIT  ?
 
+-- trees: every tree, a page at a time, for an export
+SELECT DISTINCT tree FROM session WHERE tree > ? ORDER BY tree LIMIT 1000
+
+-- family: the sessions of a tree in the order they were made, for an export
+SELECT s.session, s.tree, s.id, s.key, s.namespace, s.created_at, h.updated_at, h.status, s.about, s.origin, s.parent
+FROM   session s
+JOIN   head h ON h.session = s.session
+WHERE  s.tree = ?
+ORDER BY s.session
+
 -- keys_after: the idempotency keys of a log from an entry on
 SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq
 

@@ -46,6 +46,7 @@ CREATE UNIQUE INDEX session_by_key     ON session (namespace, key) WHERE key IS 
 CREATE        INDEX session_by_created ON session (namespace, (parent IS NOT NULL), created_at);
 CREATE        INDEX session_by_cwd     ON session (namespace, cwd)   WHERE cwd IS NOT NULL;
 CREATE        INDEX session_by_agent   ON session (namespace, agent) WHERE agent IS NOT NULL;
+CREATE        INDEX session_by_tree    ON session (tree);
 CREATE        INDEX session_by_origin  ON session (origin)           WHERE origin IS NOT NULL;
 CREATE        INDEX session_by_parent  ON session (parent)           WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX session_by_call    ON session (parent, call_id)  WHERE call_id IS NOT NULL;
