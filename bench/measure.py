@@ -88,7 +88,8 @@ def cpu_ms_of_script(script: str, rounds: int = ROUNDS - 2) -> float:
     return min(child_ms(script) for _ in range(rounds)) - min(child_ms("pass") for _ in range(rounds))
 
 
-def child_ms(script: str) -> float:
+def child_ms(script: str, python: str = sys.executable) -> float:
+    """CPU time of a new process that runs the script."""
     measured = (
         "import resource, subprocess, sys\n"
         "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"
@@ -96,6 +97,6 @@ def child_ms(script: str) -> float:
         "print((used.ru_utime + used.ru_stime) * 1000)"
     )
     compiled = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
-    command = [sys.executable, "-c", measured, script]
+    command = [python, "-c", measured, script]
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=compiled)
     return float(done.stdout)

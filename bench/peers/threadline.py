@@ -10,7 +10,7 @@ from threadline import Message
 
 INSTALL: tuple[str, ...] = ()  # the environment of the project
 PACKAGES = ("threadline",)
-IMPORT = "import threadline"
+IMPORT = "import threadline.backends.sqlite.backend, threadline.store"  # `import threadline` alone loads nothing
 DURABILITY = "WAL, a sync per append"
 
 
@@ -30,7 +30,7 @@ class Peer:
         self._session(session).extend([Message("assistant" if n % 2 else "user", text) for n in range(count)])
 
     def last(self, session: str, count: int) -> list[str]:
-        return [message.text for message in self._session(session).context(max_messages=count).messages]
+        return [message.text for message in self._session(session).view(last=count).messages]
 
     def sessions(self, count: int) -> list[Any]:
         return self._store.sessions(limit=count).items
