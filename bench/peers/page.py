@@ -29,7 +29,8 @@ disk adds is told by the syncs, which are counted. Numbers for machines: `docs/b
 
 What to keep in mind: they store different things. agno's unit is a run (one message each here), LangGraph's a
 checkpoint of the whole state, llm's a chain of hashes; a bare file has no sessions, no keys and no search. A store
-that does not sync is quick for that reason. Who lets only one process at a time write to a session never sees what others lose.
+that does not sync is quick for that reason. Who lets only one process at a time write to a session never sees what
+others lose.
 """
 
 
