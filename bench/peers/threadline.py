@@ -21,7 +21,9 @@ class Peer:
         self._sessions: dict[str, Any] = {}
 
     def _session(self, session: str) -> Any:
-        return self._sessions.setdefault(session, self._store.session(session))
+        if session not in self._sessions:
+            self._sessions[session] = self._store.session(session)
+        return self._sessions[session]
 
     def append(self, session: str, role: str, text: str) -> None:
         self._session(session).append(Message(role, text))

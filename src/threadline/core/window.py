@@ -84,7 +84,7 @@ def read_source(log: Log, state: State, limits: Limits, *, system: str | None, f
         tail = read_tail(log, spans)
         front = front_of(tail.entries, limits)
     else:
-        front = front or front_of(read_front(log, spans), limits)
+        front = _still(log, front) or front_of(read_front(log, spans), limits)
         tail = read_tail(log, spans, *_rooms(state, limits, front))
     return Source(
         tail,
@@ -96,6 +96,15 @@ def read_source(log: Log, state: State, limits: Limits, *, system: str | None, f
         state.tokens - front.tokens,
         _started(log, state),
     )
+
+
+def _still(log: Log, front: Front | None) -> Front | None:
+    """What is known of the front, unless one of its entries was redacted since."""
+    try:
+        same = front is not None and all(log.row(entry.seq).line() == entry for entry in front.systems)
+    except Damaged:
+        same = False
+    return front if same else None
 
 
 def _rooms(state: State, limits: Limits, front: Front) -> tuple[int | None, int | None]:
