@@ -26,12 +26,12 @@ def safe(text: str) -> str:
 # -- code ----------------------------------------------------------------------------------------------
 
 _WORDS = """
-    abstract and as assert async await begin bool break case catch char class const continue crate def
-    default defer del do done double elif else end enum esac except export extends extern false False fi
+    abstract and as assert async await bool break case catch char class const continue crate def
+    defer del do double elif else enum esac except export extends extern false False fi
     final finally float fn for from func function global go goto if impl implements import in include
     int interface is lambda let long loop match mod module mut namespace new nil None nonlocal not null
     or package pass private protected pub public raise readonly ref return self Self short sizeof static
-    str string struct super switch then this throw throws trait true True try type typedef undefined
+    str struct super switch then this throw throws trait true True try type typedef undefined
     union unless unsafe unsigned until use using var void volatile where while with yield SELECT FROM
     WHERE INSERT INTO VALUES UPDATE SET DELETE CREATE TABLE INDEX JOIN ON AND OR NOT NULL ORDER BY GROUP
     LIMIT

@@ -21,6 +21,8 @@ from threadline.transcripts.pages import Call, Fold, Page, Said, outputs, page_o
 ROLES = {"user": "User", "assistant": "Assistant", "system": "System", "tool": "Tool"}
 PICTURES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 PREVIEW_CHARS = 90
+SUFFIXES = "py sh yaml yml toml rb sql lua js ts tsx jsx go rs c h cpp java kt swift cs php json css"
+LANGUAGES = {suffix: suffix for suffix in SUFFIXES.split()}
 STYLE = (Path(__file__).parent / "page.css").read_text(encoding="utf-8")
 
 
@@ -101,7 +103,7 @@ class _Writer:
 
     def _folded(self, fold: Fold) -> str:
         originals = "".join(text for item in fold.originals for text in self._item(item))
-        count = len(fold.originals)
+        count = fold.covers
         held = folded("originals", f"{count} folded {'entry' if count == 1 else 'entries'}", originals) if count else ""
         return (
             f'<section class="said fold" id="e{fold.entry.seq}">\n<div class="who"><span class="role">Summary</span>'
@@ -138,18 +140,19 @@ class _Writer:
             f'<span class="tool">{safe(self._mask(call.name))}</span><span class="hint">{safe(hint)}</span>'
             f'<span class="state">{ {"open": "no result", "failed": "failed", "done": ""}[state] }</span>'
         )
-        return folded(f"call {state}", title, shown + ("" if result is None else self._output(result)))
+        return folded(f"call {state}", title, shown + ("" if result is None else self._output(result, _language(call))))
 
-    def _output(self, result: ToolResult) -> str:
+    def _output(self, result: ToolResult, language: str = "text") -> str:
         return "".join(
-            self._media(piece) if isinstance(piece, Media) else self._printed(self._mask(piece))
+            self._media(piece) if isinstance(piece, Media) else self._printed(self._mask(piece), language)
             for piece in outputs(result)
         )
 
-    def _printed(self, text: str) -> str:
+    def _printed(self, text: str, language: str) -> str:
         if not text.strip():
             return '<p class="remark">No output.</p>'
-        language = "diff" if text.startswith(("diff --git", "--- ")) and "\n@@ " in text else "text"
+        if text.startswith(("diff --git", "--- ")) and "\n@@ " in text:
+            language = "diff"
         return f'<div class="code output"><pre><code>{code(text, language)}</code></pre></div>'
 
     def _media(self, media: Media) -> str:
@@ -170,6 +173,12 @@ class _Writer:
 def folded(kind: str, title: str, body: str) -> str:
     """Something to open. Both are HTML already."""
     return f'<details class="{kind}"><summary>{title}</summary>\n<div class="inside">{body}</div></details>\n'
+
+
+def _language(call: ToolCall) -> str:
+    """Of what a call returns, as far as the name of a file among its arguments tells."""
+    values = [] if isinstance(call.args, str) else [value for value in call.args.values() if isinstance(value, str)]
+    return next((LANGUAGES[suffix] for value in values if (suffix := value.rpartition(".")[2]) in LANGUAGES), "text")
 
 
 def _hint(call: ToolCall) -> str:

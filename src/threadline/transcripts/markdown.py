@@ -129,9 +129,9 @@ def fenced(text: str, language: str = "") -> str:
 
 def code(text: str) -> str:
     """A name in the line, which neither HTML nor Markdown can get out of."""
-    return "<code>" + "".join(f"&#{ord(c)};" if c in "&<>`*_[]|\\~" else c for c in line(text)) + "</code>"
+    return "<code>" + "".join(f"&#{ord(c)};" if c in "&<>`*_[]|\\~" else c for c in " ".join(text.split())) + "</code>"
 
 
 def line(text: str) -> str:
-    """On one line."""
-    return " ".join(text.split())
+    """On one line, and without HTML."""
+    return " ".join(text.split()).replace("<", "&lt;")

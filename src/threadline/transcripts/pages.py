@@ -46,6 +46,7 @@ class Fold(NamedTuple):
     entry: Entry
     summary: str
     originals: tuple[Said | Fold, ...]
+    covers: int  # so many entries
 
 
 class Page(NamedTuple):
@@ -61,14 +62,10 @@ class Page(NamedTuple):
 def page_of(session: Session, depth: int = 0) -> Page:
     view, info = session.view(), session.info
     children = {} if depth >= DEPTH_MAX else _children(session, depth)
-    items = _items(session, view.entries, children, 0)
-    return Page(
-        info,
-        items,
-        tuple(page for pages in children.values() for page in pages),
-        max(0, view.head - sum(map(_count, items))),
-        view.damaged,
-    )
+    seen: set[int] = set()
+    items = _items(session, view.entries, children, seen)
+    left = tuple(page for pages in children.values() for page in pages)
+    return Page(info, items, left, max(0, view.head - len(seen)), view.damaged)
 
 
 def _children(session: Session, depth: int) -> dict[str | None, deque[Page]]:
@@ -80,8 +77,9 @@ def _children(session: Session, depth: int) -> dict[str | None, deque[Page]]:
 
 
 def _items(
-    session: Session, entries: Sequence[Entry], children: dict[str | None, deque[Page]], depth: int
+    session: Session, entries: Sequence[Entry], children: dict[str | None, deque[Page]], seen: set[int], depth: int = 0
 ) -> tuple[Said | Fold, ...]:
+    seen.update(entry.seq for entry in entries)
     results: dict[str, deque[ToolResult]] = defaultdict(deque)
     calls: dict[str, int] = defaultdict(int)
     for entry in entries:
@@ -92,13 +90,13 @@ def _items(
     found: list[Said | Fold] = []
     for entry in entries:
         if entry.kind == "compaction":
-            found.append(_fold(session, entry, children, depth))
+            found.append(_fold(session, entry, children, seen, depth))
         elif entry.message is not None:
             found.append(Said(entry, entry.message.role, tuple(_parts(entry.message, results, calls, children))))
     return tuple(item for item in found if isinstance(item, Fold) or item.parts)
 
 
-def _fold(session: Session, entry: Entry, children: dict[str | None, deque[Page]], depth: int) -> Fold:
+def _fold(session: Session, entry: Entry, children: dict[str | None, deque[Page]], seen: set[int], depth: int) -> Fold:
     summary = "" if entry.message is None else entry.message.text
     originals: Sequence[Entry] = ()
     if depth < DEPTH_MAX:
@@ -106,7 +104,7 @@ def _fold(session: Session, entry: Entry, children: dict[str | None, deque[Page]
             originals = session.originals(entry.seq)
         except (Damaged, NotFound, NothingToCompact):
             originals = ()
-    return Fold(entry, summary, _items(session, originals, children, depth + 1))
+    return Fold(entry, summary, _items(session, originals, children, seen, depth + 1), len(originals))
 
 
 def _parts(
@@ -129,10 +127,6 @@ def _parts(
 
 def _results(entry: Entry) -> tuple[ToolResult, ...]:
     return () if entry.message is None else entry.message.results
-
-
-def _count(item: Said | Fold) -> int:
-    return 1 if isinstance(item, Said) else 1 + sum(map(_count, item.originals))
 
 
 def outputs(result: ToolResult) -> Iterator[str | Media]:
