@@ -36,6 +36,8 @@ COMMANDS = {
     "restore": ("threadline.cli.status", "Make archived or trashed sessions active again."),
     "prune": ("threadline.cli.status", "Move to the trash what nobody has changed for long."),
     "delete": ("threadline.cli.status", "Remove sessions for good."),
+    "erase": ("threadline.cli.erase", "Remove a session so that no byte of it is left."),
+    "redact": ("threadline.cli.erase", "Take the content of one entry away for good."),
     "verify": ("threadline.cli.care", "Read everything and check it."),
     "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
@@ -55,7 +57,7 @@ COMMANDS = {
 SECTIONS = {
     "Look": ("ls", "show", "search", "log", "tail", "context", "usage"),
     "Change": ("fork", "rewind", "compact", "repair", "rename", "tag"),
-    "Put away": ("archive", "trash", "restore", "prune", "delete", "erase"),
+    "Put away": ("archive", "trash", "restore", "prune", "delete", "erase", "redact"),
     "Bring in and take out": ("import", "export", "copy"),
     "Look after": ("verify", "doctor", "backup", "stats", "index", "migrate"),
 }
@@ -91,7 +93,7 @@ class Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, 1)
-            advice = f"did you mean {near[0]!r}?" if near else "`threadline --help` lists all commands"
+            advice = f"did you mean {near[0]!r}?" if near else "all are listed by `threadline --help`"
             raise click.UsageError(f"no command {args[0]!r}: {advice}", ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -128,8 +130,8 @@ def _exit_code(desk: Desk, run: Callable[[], Any]) -> int:
         desk.screen.err("stopped")
         return 1
     except click.UsageError as error:
-        path = "threadline" if error.ctx is None else error.ctx.command_path
-        desk.screen.err(f"Error: {error.format_message().rstrip('.')}; `{path} --help` tells how")
+        said, path = error.format_message().rstrip("."), "threadline" if error.ctx is None else error.ctx.command_path
+        desk.screen.err(f"Error: {said}" if said.endswith(("?", "`")) else f"Error: {said}; `{path} --help` tells how")
         return error.exit_code
     except click.ClickException as error:
         _tell(desk, error)
