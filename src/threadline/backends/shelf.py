@@ -63,6 +63,10 @@ class SqlShelf:
             raise Damaged(None, None, f"node {addr.hex()[:12]} does not match its seal")
         return rows
 
+    def page(self, after: tuple[bytes, bytes], limit: int) -> list[tuple[NodeRow, bool]]:
+        found = [(NodeRow._make(row[:-1]), row[-1]) for row in self._select("memory_page", (self._tree, *after, limit))]
+        return [(row, seal(self._tree, *row) == mark) for row, mark in found]
+
     def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
         return (
             self._rows(NodeRow, "memory_nodes", scope, 1) if active else self._rows(NodeRow, "memory_all_nodes", scope)

@@ -131,6 +131,9 @@ class Shelf(Protocol):
     def nodes_between(self, first: bytes, last: bytes, limit: int) -> list[NodeRow]:
         """The nodes whose addresses lie in a range, of all scopes, by address and scope."""
 
+    def page(self, after: tuple[bytes, bytes], limit: int) -> list[tuple[NodeRow, bool]]:
+        """Nodes of all scopes after an address and scope, in that order, each with whether it is what was written."""
+
     def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
         """All nodes of a scope, or the active ones, in the order of creation."""
 

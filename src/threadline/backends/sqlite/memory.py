@@ -12,6 +12,7 @@ from threadline.backends.shelf import SqlShelf, drops, node_words, writes
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.core.digest import seal
 from threadline.core.entries import text
+from threadline.core.words import VERSION
 from threadline.memory.rows import Deed, Place
 
 T = TypeVar("T")
@@ -55,19 +56,21 @@ def places(connection: apsw.Connection, after: bytes) -> list[Place]:
 
 
 def lags(connection: apsw.Connection) -> bool:
-    upto, last = one(connection, "memory_lag")
-    return bool(upto < last)
+    upto, version, last = one(connection, "memory_lag")
+    return bool(upto < last or version != VERSION)
 
 
 def catch_up(connection: apsw.Connection) -> bool:
     """Put the next nodes into the index of words; whether there may be more."""
-    upto, last = one(connection, "memory_lag")
+    upto, version, last = one(connection, "memory_lag")
+    if version != VERSION:  # other rules made it
+        run(connection, "memory_unindex")
+        upto = 0
     found = many(connection, "memory_unindexed", (upto, INDEXED_AT_ONCE))
     for node, tree, domain, content in found:
         run(connection, "memory_index", (node, place_word(tree), " ".join(node_words(domain, content))))
     is_all = len(found) < INDEXED_AT_ONCE
-    if upto < last:
-        run(connection, "memory_indexed", (last if is_all else found[-1][0],))
+    run(connection, "memory_indexed", (last if is_all else found[-1][0], VERSION))
     return not is_all
 
 

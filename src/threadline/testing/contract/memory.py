@@ -736,7 +736,8 @@ class RecallContract(MemoryFixtures):
             ("接続", "データベース"),
             ("änderungen", "Größere"),
             ("MAX_RETRY_COUNT", "Set MAX_RETRY_COUNT"),
-            ("maxretrycount", "Set MAX_RETRY_COUNT"),
+            ("max retry count", "Set MAX_RETRY_COUNT"),
+            ("parseconfigfile", "parseConfigFile"),
             ("ops", "Deployments"),
         ],
     )

@@ -92,6 +92,14 @@ WHERE  tree = %s AND addr BETWEEN %s AND %s
 ORDER BY addr, scope
 LIMIT  %s
 
+-- memory_page: nodes of all scopes, in the order of their addresses
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   threadline.node
+WHERE  tree = %s AND (addr, scope) > (%s, %s)
+ORDER BY addr, scope
+LIMIT  %s
+
 -- memory_nodes: the nodes of a scope, of one kind: active or not
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
        content, seal

@@ -18,6 +18,14 @@ WHERE  tree = ? AND addr BETWEEN ? AND ?
 ORDER BY addr, scope
 LIMIT  ?
 
+-- memory_page: nodes of all scopes, in the order of their addresses
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   node
+WHERE  tree = ? AND (addr, scope) > (?, ?)
+ORDER BY addr, scope
+LIMIT  ?
+
 -- memory_nodes: the nodes of a scope, of one kind: active or not
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
        content, seal
@@ -153,17 +161,20 @@ SELECT namespace FROM session WHERE session = ?
 -- memory_places: all memories
 SELECT namespace, project FROM memory WHERE tree > ? ORDER BY tree LIMIT 100
 
--- memory_lag: how far the index of words goes, and the last node
-SELECT (SELECT upto FROM node_indexed), (SELECT coalesce(max(node), 0) FROM node)
+-- memory_lag: how far the index of words goes, by which rules it was made, and the last node
+SELECT upto, version, (SELECT coalesce(max(node), 0) FROM node) FROM node_indexed
 
 -- memory_unindexed: lasting nodes that are not in the index of words
 SELECT node, tree, domain, content FROM node WHERE node > ? AND scope = x'' ORDER BY node LIMIT ?
 
 -- memory_index: the words of a node
-INSERT INTO node_text (rowid, place, words) VALUES (?, ?, ?)
+INSERT OR REPLACE INTO node_text (rowid, place, words) VALUES (?, ?, ?)
 
--- memory_indexed: the index goes so far
-UPDATE node_indexed SET upto = ?
+-- memory_indexed: the index goes so far, by these rules
+UPDATE node_indexed SET upto = ?, version = ?
+
+-- memory_unindex: the index of words is emptied
+INSERT INTO node_text (node_text) VALUES ('delete-all')
 
 -- memory_holding: active lasting nodes that hold words, the newest first
 SELECT n.addr, n.touched_at
@@ -204,5 +215,5 @@ SELECT tree, namespace, scope, session, agent, started_at, touched_at, ended_at,
 -- verify_memory_events: everything that was done
 SELECT tree, number, what, session, agent, addrs, detail, seal FROM memory_event
 
--- verify_indexed: how far the index of words goes
-SELECT upto FROM node_indexed
+-- verify_indexed: how far the index of words goes, and by which rules it was made
+SELECT upto, version FROM node_indexed

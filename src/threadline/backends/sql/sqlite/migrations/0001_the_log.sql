@@ -284,10 +284,11 @@ CREATE INDEX node_input_by_input ON node_input (tree, input);
 CREATE VIRTUAL TABLE node_text USING fts5 (place, words, content='', contentless_delete=1, tokenize='ascii', detail='column');
 
 CREATE TABLE node_indexed (
-    upto        INTEGER NOT NULL
+    upto        INTEGER NOT NULL,
+    version     INTEGER NOT NULL         -- of the rules that make words of a text
 ) STRICT;
 
-INSERT INTO node_indexed VALUES (0);
+INSERT INTO node_indexed VALUES (0, 0);
 
 -- A line of reasoning: nodes in an order, with a name and a status.
 CREATE TABLE chain (
