@@ -16,6 +16,7 @@ from bench.contexts import context
 from bench.families import tree, usage
 from bench.floors import BareLog, bare_listing, bare_tail
 from bench.measure import cpu_ms_of_script, in_turns
+from bench.memory import memory
 from bench.postgres import postgres
 from threadline import Message, Session, Store
 from threadline.backends.sqlite.backend import SqliteBackend
@@ -168,6 +169,7 @@ ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (
     life,
     usage,
     tree,
+    memory,
     start,
     on_a_server,
 )

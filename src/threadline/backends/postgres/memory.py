@@ -44,7 +44,7 @@ def consult(connection: Connection, place: Place, deed: Deed[T]) -> T:
 
 
 def shelf(connection: Connection, place: Place) -> SqlShelf:
-    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, lags=False)
+    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, list, lags=False)
 
 
 def _asked(tree: bytes, words: Sequence[str]) -> str:

@@ -22,11 +22,12 @@ INDEXED_AT_ONCE = 2_000  # nodes whose words enter the index in one transaction
 
 def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
     """Run a deed and write what it changes."""
-    changes, answer = deed(shelf(connection, place))
+    here = shelf(connection, place)
+    changes, answer = deed(here)
     if not changes:
         return answer
     tree, namespace, project = place.row
-    if one(connection, "memory_there", (tree,)) is None:
+    if not here.last and one(connection, "memory_there", (tree,)) is None:
         run(connection, "memory_begin", (tree, namespace, project, seal(tree, namespace, project)))
     for name, values in writes(tree, namespace, changes, lambda row: ()):
         run(connection, name, values)
@@ -34,7 +35,7 @@ def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
 
 
 def shelf(connection: apsw.Connection, place: Place) -> SqlShelf:
-    return SqlShelf(partial(many, connection), place, place.row[1], _asked, lags=True)
+    return SqlShelf(partial(many, connection), place, place.row[1], _asked, _listed, lags=True)
 
 
 def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int:
@@ -68,7 +69,7 @@ def catch_up(connection: apsw.Connection) -> bool:
         upto = 0
     found = many(connection, "memory_unindexed", (upto, INDEXED_AT_ONCE))
     for node, tree, domain, content in found:
-        run(connection, "memory_index", (node, place_word(tree), " ".join(node_words(domain, content))))
+        run(connection, "memory_index", (node, " ".join(terms_of(tree, node_words(domain, content)))))
     is_all = len(found) < INDEXED_AT_ONCE
     run(connection, "memory_indexed", (last if is_all else found[-1][0], VERSION))
     return not is_all
@@ -76,9 +77,14 @@ def catch_up(connection: apsw.Connection) -> bool:
 
 def _asked(tree: bytes, words: Sequence[str]) -> str:
     """In the language of FTS5. Words hold letters and digits only, so that nothing in them is syntax."""
-    quoted = " AND ".join(f'"{word}"' for word in words)
-    return f"place : {place_word(tree)} AND words : ({quoted})"
+    return " AND ".join(terms_of(tree, words))
 
 
-def place_word(tree: bytes) -> str:
-    return f"t{tree.hex()}"
+def _listed(numbers: Sequence[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
+
+
+def terms_of(tree: bytes, words: Sequence[str]) -> list[str]:
+    """Words as the index holds them. Those of another tree that begins the same are told apart by their nodes."""
+    place = f"t{tree[:4].hex()}"
+    return [place + word for word in words]

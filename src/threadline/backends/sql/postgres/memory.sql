@@ -49,12 +49,25 @@ DELETE FROM threadline.chain_member m
 USING  threadline.chain c
 WHERE  m.tree = %s AND c.scope = %s AND c.tree = m.tree AND m.chain = c.chain
 
--- memory_holding: active lasting nodes that hold words, the newest first
-SELECT addr, touched_at
+-- memory_holding: lasting nodes that hold words, the newest first
+SELECT addr
 FROM   threadline.node
-WHERE  tree = %s AND scope = '' AND active = 1 AND words @@ %s::tsquery
+WHERE  tree = %s AND words @@ %s::tsquery
 ORDER BY created_at DESC, addr
 LIMIT  %s
+
+-- memory_holding_active: the active ones
+SELECT addr
+FROM   threadline.node
+WHERE  tree = %s AND words @@ %s::tsquery AND active = 1
+ORDER BY created_at DESC, addr
+LIMIT  %s
+
+-- memory_those: active lasting nodes by their addresses
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   threadline.node
+WHERE  tree = %s AND addr = ANY(%s::bytea[]) AND scope = '' AND active = 1
 
 -- verify_memories: every memory
 SELECT tree, realm, namespace, project, seal FROM threadline.memory

@@ -168,7 +168,7 @@ SELECT upto, version, (SELECT coalesce(max(node), 0) FROM node) FROM node_indexe
 SELECT node, tree, domain, content FROM node WHERE node > ? AND scope = x'' ORDER BY node LIMIT ?
 
 -- memory_index: the words of a node
-INSERT OR REPLACE INTO node_text (rowid, place, words) VALUES (?, ?, ?)
+INSERT OR REPLACE INTO node_text (rowid, words) VALUES (?, ?)
 
 -- memory_indexed: the index goes so far, by these rules
 UPDATE node_indexed SET upto = ?, version = ?
@@ -176,19 +176,29 @@ UPDATE node_indexed SET upto = ?, version = ?
 -- memory_unindex: the index of words is emptied
 INSERT INTO node_text (node_text) VALUES ('delete-all')
 
--- memory_holding: active lasting nodes that hold words, the newest first
-SELECT n.addr, n.touched_at
+-- memory_holding: lasting nodes that hold words, the newest first; a tree's words begin with its name
+SELECT rowid FROM node_text t WHERE ?1 IS NOT NULL AND t.node_text MATCH ?2 ORDER BY rowid DESC LIMIT ?3
+
+-- memory_holding_active: the active ones
+SELECT n.node
 FROM   node_text t
 CROSS JOIN node n ON n.node = t.rowid
 WHERE  n.tree = ?1 AND t.node_text MATCH ?2 AND n.scope = x'' AND n.active = 1
 ORDER BY t.rowid DESC
 LIMIT  ?3
 
+-- memory_those: active nodes by their numbers
+SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
+       n.domain, n.inputs, n.about, n.content, n.seal
+FROM   json_each(?2) few
+CROSS JOIN node n ON n.node = few.value
+WHERE  n.tree = ?1 AND n.active = 1
+
 -- memory_tail: active lasting nodes of a memory that are not in the index of words
 SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
        n.domain, n.inputs, n.about, n.content, n.seal
 FROM   node n
-WHERE  n.node > (SELECT upto FROM node_indexed) AND n.tree = ? AND n.scope = x'' AND n.active = 1
+WHERE  n.node > (SELECT upto FROM node_indexed) AND +n.tree = ? AND n.scope = x'' AND n.active = 1
 ORDER BY n.node DESC
 LIMIT  ?
 
