@@ -67,6 +67,7 @@ MAY_USE = {
         "formats",
         "tokenizers",
         "postgres",
+        "records",
         "transcripts",
         "aio",
         "backends",
@@ -80,7 +81,8 @@ MAY_USE = {
         "drafts",
         "hits",
     },
-    "transcripts": {"", "formats"},
+    "records": {"backends", "core", "errors", "messages", "session", "store"},
+    "transcripts": {"", "records", "formats"},
     "cli": {"", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

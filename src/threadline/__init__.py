@@ -11,6 +11,7 @@ TYPE_CHECKING = False  # type checkers take it for true; importing typing for it
 if TYPE_CHECKING:
     from threadline import formats as formats
     from threadline import postgres as postgres
+    from threadline import records as records
     from threadline import tokenizers as tokenizers
     from threadline import transcripts as transcripts
     from threadline.aio import AsyncMemory as AsyncMemory
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.receipts import Pending as Pending
+    from threadline.core.receipts import Receipt as Receipt
     from threadline.core.searching import Indexing as Indexing
     from threadline.core.spending import Request as Request
     from threadline.core.usage import Usage as Usage
@@ -118,6 +121,7 @@ _HOMES = {
     "threadline.core.reading": ("View",),
     "threadline.context": ("Context", "Difference", "diff_contexts", "should_compact"),
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
+    "threadline.core.receipts": ("Pending", "Receipt"),
     "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem", "Progress"),
@@ -148,7 +152,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats", "postgres", "tokenizers", "transcripts")  # modules that are public as a whole
+_ROOMS = ("formats", "postgres", "records", "tokenizers", "transcripts")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

@@ -9,7 +9,7 @@ from base64 import b64encode
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from threadline import Message
+from threadline import Message, ToolCall, ToolResult
 from threadline.transcripts.sources import Damage
 from threadline.transcripts.timeline import Timeline, UsageLike
 
@@ -33,12 +33,12 @@ class Course:
         self._calls: dict[int, tuple[list[str], list[str]]] = {}
 
     def append(
-        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, size: int = 0
+        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, raw: bytes | None = None
     ) -> int:
-        place = self.timeline.append(message, at=at, usage=usage, size=size)
-        calls, results = [call.id for call in message.calls], [result.call_id for result in message.results]
-        if calls or results:
-            self._calls[place] = (calls, results)
+        place = self.timeline.append(message, at=at, usage=usage, raw=raw)
+        if calls_or_results := [part for part in message.parts if type(part) is ToolCall or type(part) is ToolResult]:
+            calls = [part.id for part in calls_or_results if type(part) is ToolCall]
+            self._calls[place] = (calls, [part.call_id for part in calls_or_results if type(part) is ToolResult])
         self.shown.append(Shown(place, place, note=bool(message.meta.get("hidden"))))
         return place
 

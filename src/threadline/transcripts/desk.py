@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from threadline import NotFound, Session, Store
-from threadline.transcripts.sources import Problem, Source
+from threadline.transcripts.sources import Problem, Refused, Source
 from threadline.transcripts.timeline import Cursor, Diverged, Scene, Shared, Timeline, common, cursor
 
 ID_CHARS = 64
@@ -93,6 +93,11 @@ class Desk:
 
     def unknown(self, source: Source) -> None:
         """A file that looks like a log, and that no format claims."""
+        try:
+            source.open(source.path).close()
+        except Refused as refused:
+            self.problem(Problem(str(source.path), 0, 0, str(refused)))
+            return
         size = source.path.lstat().st_size
         source.count(source.path, size)
         source.report(source.path, 0, size, "in no format that we read: set aside")
@@ -111,6 +116,15 @@ class Desk:
     def count(self, *, added: int = 0, unchanged: int = 0) -> None:
         """Entries that are not in a session's log, such as claims of a memory."""
         self._add(added=added, unchanged=unchanged, entries=added + unchanged)
+
+    def taken_in(self, id: str, *, added: int, unchanged: int, forked: bool) -> None:
+        """A session that came whole, with its own numbers and digests: from our own JSONL."""
+        self._sessions[id] = None
+        self._add(added=added, unchanged=unchanged, entries=added + unchanged, forked=int(forked))
+
+    def known(self, origin: Origin) -> Session | None:
+        """The session that was made from this source, if there is one."""
+        return next(reversed(self._variants(origin)), None)
 
     def is_new(self, session: Session) -> bool:
         """Whether this import made it."""

@@ -104,7 +104,7 @@ class _Reader:
                     self.course.cut(to, at=at)
                 self.course.note({"rewind": raw}, NAME, at=at)
             case str() as role if role:
-                self.course.append(message_of(raw, role), at=at, usage=_usage(meta), size=line.length)
+                self.course.append(message_of(raw, role), at=at, usage=_usage(meta), raw=line.raw)
             case _:
                 self.course.note({"line": raw}, NAME, at=at, shown=True)
 

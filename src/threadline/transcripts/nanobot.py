@@ -26,6 +26,7 @@ from threadline.transcripts.timeline import Timeline
 from threadline.transcripts.times import iso
 
 NAME = "nanobot"
+MEMORIES = ("MEMORY.md", "USER.md", "SOUL.md")
 SIDECAR = ".checkpoint.json"
 SIDECAR_VERSION = 1
 BOUNDARY = "Continue the active task from the working-memory checkpoint above."
@@ -42,10 +43,15 @@ SAME = ("role", "content", "tool_call_id", "name", "tool_calls", "reasoning_cont
 def claims(source: Source) -> bool:
     if source.is_folder:
         return False
+    if source.path.name in MEMORIES:
+        return _workspace_of(source.path) is not None
     return source.path.suffix == ".jsonl" and _kind(source) is not None
 
 
 def bring(source: Source, desk: Desk) -> None:
+    if source.path.name in MEMORIES:
+        _bring_memory(source, desk)
+        return
     kind = _kind(source)
     if kind == "session":
         _bring_session(source, desk)
@@ -128,14 +134,14 @@ class _Reader:
                 self.boundaries.append({"before": len(self.lines), "message": raw})
                 self.lines.append(None)
             case _:
-                self.lines.append(self._message(raw, line.length))
+                self.lines.append(self._message(raw))
                 self.tail = [*self.tail[-63:], raw]
 
-    def _message(self, raw: dict[str, Any], size: int) -> int:
+    def _message(self, raw: dict[str, Any]) -> int:
         at = iso(raw.get("timestamp"))
         if not isinstance(raw.get("role"), str) or not raw["role"]:
             return self.course.note({"line": raw}, NAME, at=at, shown=True)
-        return self.course.append(message_of(raw), at=at, size=size)
+        return self.course.append(message_of(raw), at=at)
 
     # -- what the first line says ------------------------------------------------------------------
 
@@ -400,7 +406,7 @@ def _history(course: Course, line: Line) -> int:
     if not isinstance(content, str):
         return course.note({"history": raw}, NAME)
     rest = {name: value for name, value in raw.items() if name != "content"}
-    return course.append(Message.assistant(content, meta={NAME: rest}), at=iso(raw.get("timestamp")), size=line.length)
+    return course.append(Message.assistant(content, meta={NAME: rest}), at=iso(raw.get("timestamp")))
 
 
 def _webui(course: Course, line: Line) -> int:
@@ -409,10 +415,82 @@ def _webui(course: Course, line: Line) -> int:
     text, event = raw.get("text"), raw.get("event")
     rest = {name: value for name, value in raw.items() if name != "text"}
     if isinstance(text, str) and event == "user":
-        return course.append(Message.user(text, meta={NAME: rest}), size=line.length)
+        return course.append(Message.user(text, meta={NAME: rest}))
     if isinstance(text, str) and event == "message" and not raw.get("kind"):
-        return course.append(Message.assistant(text, meta={NAME: rest}), size=line.length)
+        return course.append(Message.assistant(text, meta={NAME: rest}))
     return course.note({"webui": raw}, NAME)
+
+
+def _bring_memory(source: Source, desk: Desk) -> None:
+    """A file of what is known, into the working memory of its workspace: each paragraph, and each item, is a claim.
+
+    What the file said each time is kept in a session of its own; only what it never said before is claimed, so that
+    what was superseded here meanwhile stays so."""
+    raw, workspace = source.text(source.path), _workspace_of(source.path)
+    if raw is None or workspace is None:
+        return
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        source.report(source.path, 0, len(raw), f"invalid UTF-8 at byte {error.start}: set aside")
+        return
+    name = source.path.name
+    origin = Origin(
+        format=NAME,
+        name=f"memory/{workspace.name}/{name}",
+        title=f"{workspace.name}: {name}",
+        agent=NAME,
+        tags=("memory",),
+    )
+    data = {"file": name, "text": text}
+    before = _said_before(desk.known(origin))
+
+    def tell(timeline: Timeline) -> None:
+        timeline.settle(name, text, lambda session, key: session.note(data, "memory_file", key=key))
+
+    claims = dict.fromkeys(claims_of(text))
+    new = [(heading, said) for heading, said in claims if said not in before]
+    if new and not desk.dry_run:
+        _claim(desk, source.path, workspace, new)
+    desk.count(added=len(new), unchanged=len(claims) - len(new))
+    desk.bring(origin, source.path, tell)
+
+
+def _claim(desk: Desk, path: Path, workspace: Path, new: list[tuple[str, str]]) -> None:
+    memory = desk.store.memory(desk.project or workspace.name, root=workspace)
+    domain = path.stem.lower()
+    memory.claims(
+        {"content": said, "domain": domain, "agent": NAME, "meta": {"file": path.name, "heading": heading}}
+        for heading, said in new
+    )
+
+
+def _said_before(session: Session | None) -> set[str]:
+    notes = () if session is None else session.entries(kinds=("memory_file",))
+    return {said for note in notes if note.data for _, said in claims_of(str(note.data.get("text")))}
+
+
+def claims_of(text: str) -> list[tuple[str, str]]:
+    """The paragraphs and items of a page of Markdown, each with the heading that it stands under."""
+    found: list[tuple[str, str]] = []
+    heading, block = "", list[str]()
+
+    def end() -> None:
+        if said := "\n".join(block).strip():
+            found.append((heading, said))
+        block.clear()
+
+    for line in text.splitlines():
+        if line.startswith("#"):
+            end()
+            heading = line.lstrip("#").strip()
+        elif not line.strip() or line.startswith(("- ", "* ", "+ ")) or line.strip() in ("---", "***"):
+            end()
+            block += [line] if line.strip() and line.strip() not in ("---", "***") else []
+        else:
+            block.append(line)
+    end()
+    return found
 
 
 def _workspace_of(path: Path) -> Path | None:

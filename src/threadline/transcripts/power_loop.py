@@ -193,7 +193,7 @@ class _Reader:
         try:
             if row.get("name") == NOTE and self._fold(row, seq, at):
                 return None
-            place = self.course.append(message_of(row), at=at, size=len(str(row.get("content") or "")))
+            place = self.course.append(message_of(row), at=at)
         except InvalidMessage as error:
             size = sum(len(str(value)) for value in row.values())
             self.source.report(self.source.path, 0, size, f"session {self.id}, seq {seq}: {error}")
