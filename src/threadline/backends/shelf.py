@@ -16,6 +16,7 @@ from threadline.memory.rows import (
     Extended,
     NodeRow,
     Place,
+    Untold,
     WorkingRow,
     split_addrs,
 )
@@ -150,6 +151,8 @@ def writes(
                     yield "memory_put_member", (tree, row.chain, addr)
             case Dropped(scope):
                 yield from drops(tree, scope)
+            case Untold(session):
+                yield "memory_untell", (tree, session)
 
 
 def drops(tree: bytes, scope: bytes) -> Iterator[Statement]:

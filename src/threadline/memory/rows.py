@@ -119,7 +119,13 @@ class Dropped(NamedTuple):
     scope: bytes
 
 
-Change: TypeAlias = NodeRow | ChainRow | Extended | WorkingRow | EventRow | Dropped
+class Untold(NamedTuple):
+    """All events of a session go."""
+
+    session: bytes
+
+
+Change: TypeAlias = NodeRow | ChainRow | Extended | WorkingRow | EventRow | Dropped | Untold
 Row: TypeAlias = NodeRow | ChainRow | WorkingRow | EventRow
 
 

@@ -41,6 +41,9 @@ ORDER BY started_at, scope
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM threadline.working WHERE realm = %s AND session = %s ORDER BY tree, scope
 
+-- memory_of: whose memory a tree is
+SELECT namespace, project FROM threadline.memory WHERE tree = %s
+
 -- memory_places: all memories
 SELECT namespace, project FROM threadline.memory WHERE tree > %s ORDER BY tree LIMIT 100
 
@@ -195,6 +198,9 @@ LIMIT  %s
 
 -- memory_last_event: the number of the newest
 SELECT coalesce(max(number), 0) FROM threadline.memory_event WHERE tree = %s
+
+-- memory_untell: what a session did is told no more
+DELETE FROM threadline.memory_event WHERE tree = %s AND session = %s
 
 -- memory_drop_nodes: the nodes of a scope go
 DELETE FROM threadline.node WHERE tree = %s AND scope = %s

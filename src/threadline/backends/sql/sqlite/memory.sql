@@ -137,6 +137,9 @@ SELECT coalesce(max(number), 0) FROM memory_event WHERE tree = ?
 -- memory_put_event: something was done
 INSERT OR IGNORE INTO memory_event (tree, number, what, session, agent, addrs, detail, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
+-- memory_untell: what a session did is told no more
+DELETE FROM memory_event WHERE tree = ? AND session = ?
+
 -- memory_drop_nodes: the nodes of a scope go
 DELETE FROM node WHERE tree = ? AND scope = ?
 
@@ -154,6 +157,9 @@ DELETE FROM working WHERE tree = ? AND scope = ?
 
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM working WHERE namespace = ? AND session = ?
+
+-- memory_of: whose memory a tree is
+SELECT namespace, project FROM memory WHERE tree = ?
 
 -- namespace_of: the namespace of a session
 SELECT namespace FROM session WHERE session = ?
