@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -127,3 +128,11 @@ def test_no_claim_obeys_the_terminal(run) -> None:
 
     for command in ("list", "render", "handoff"):
         assert "\x1b[31m" not in said(run("memory", command, width=80))
+
+
+def test_without_its_extra_the_server_says_what_to_install(run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "threadline.server.mcp", None)
+    done = run("mcp", "--project", "shop")
+
+    assert done.exit_code == 1
+    assert "threadline[mcp]" in done.output

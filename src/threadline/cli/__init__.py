@@ -43,6 +43,7 @@ COMMANDS = {
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
     "memory": ("threadline.cli.memory", "Claim, recall and look after what agents know of a project."),
+    "mcp": ("threadline.cli.mcp", "Serve memory and past sessions to an agent, over MCP."),
     "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),
     "export": (
         "threadline.cli.export",
