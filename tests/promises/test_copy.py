@@ -153,7 +153,7 @@ def test_forks_of_deleted_sessions_are_copied_with_what_they_share(source: Store
     assert target.verify().problems == []
     assert target.stats()["entries"] == source.stats()["entries"]
     assert threadline.copy(source, target).entries == 0
-    assert target.get("near").extend([f"{n}" for n in range(1, 7)], key="k")[0].seq == 1
+    assert target.get("far").extend([f"{n}" for n in range(1, 7)], key="k")[0].seq == 1
 
 
 def test_a_copy_that_was_broken_off_leaves_no_stand_in_behind(
