@@ -33,6 +33,8 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.receipts import Pending as Pending
+    from threadline.core.receipts import Receipt as Receipt
     from threadline.core.searching import Indexing as Indexing
     from threadline.core.spending import Request as Request
     from threadline.core.usage import Usage as Usage
@@ -119,6 +121,7 @@ _HOMES = {
     "threadline.core.reading": ("View",),
     "threadline.context": ("Context", "Difference", "diff_contexts", "should_compact"),
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
+    "threadline.core.receipts": ("Pending", "Receipt"),
     "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem", "Progress"),

@@ -22,6 +22,7 @@ from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
 from threadline.core.goals import Goal
 from threadline.core.reading import Entries
+from threadline.core.receipts import Receipt
 from threadline.core.snippets import MARKS
 from threadline.core.spending import Prices, PriceTable
 from threadline.core.usage import UsageLike
@@ -198,6 +199,7 @@ class AsyncSession:
     take = in_session(Session.take)
     entry = in_session(Session.entry)
     read = in_session(Session.read)
+    redact = in_session(Session.redact)
     rename = in_session(Session.rename)
     tag = in_session(Session.tag)
     untag = in_session(Session.untag)
@@ -846,6 +848,9 @@ class AsyncStore:
         self, session_id: str | Session | AsyncSession, cascade: bool = True, expect: int | None = None
     ) -> int:
         return await self._threads.run(partial(self._store.delete, _plain(session_id), cascade, expect))
+
+    async def erase(self, session_id: str | Session | AsyncSession, cascade: bool = False) -> Receipt:
+        return await self._threads.run(partial(self._store.erase, _plain(session_id), cascade))
 
     async def search(
         self,

@@ -32,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
 
@@ -49,7 +50,13 @@ class NotFound(ThreadlineError):
 
 
 class Conflict(ThreadlineError):
-    """Somebody else was first, or the name is taken. Nothing was written."""
+    """Somebody else was first, the name is taken, or others hold what is to go. Nothing was written.
+
+    `sessions` are the ids of those that are in the way, where it is about sessions."""
+
+    def __init__(self, message: str, sessions: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.sessions = tuple(sessions)
 
 
 class Stale(Conflict):
@@ -227,7 +234,10 @@ class StoreBusy(ThreadlineError):
 
 
 class StoreFull(ThreadlineError):
-    """No space is left on the device. Nothing was written; free some space and call again."""
+    """No space is left on the device. Nothing was written.
+
+    Free some space, or remove sessions: `delete`, `erase`, `redact` and `prune` still work, out of a reserve that a
+    store in a file keeps beside it."""
 
 
 class StoreFailed(ThreadlineError):

@@ -28,6 +28,7 @@ from threadline.core.goals import Goal, goal_at
 from threadline.core.inbox import Queued, letter
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
+from threadline.core.receipts import Receipt
 from threadline.core.session_state import state_at
 from threadline.core.spending import Prices, Request, Spending, charged, total
 from threadline.core.streams import NewStream, Settling, Stream
@@ -709,6 +710,15 @@ class Session:
         return whole[start : None if length is None else start + length]
 
     # -- what is said of it ----------------------------------------------------------------------------
+
+    def redact(self, seq: int, reason: str) -> Receipt:
+        """Take the content of one entry away, for good: no byte of it is left, or the receipt says which.
+
+        A tombstone keeps its place, its digest and the chain; `Entry.redacted` is the reason. It goes for all who share
+        the entry, and from what was taken from it: title and preview, the state, an idempotency key of its own. Later
+        texts that tell of it, such as summaries, are entries of their own."""
+        why = check_name(reason, "reason")
+        return self._backend.redact(self._made(), check_seq(seq, "seq"), why, self._pen.now())
 
     def rename(self, title: str, auto: bool = False, *, at: datetime | None = None) -> None:
         """Give it a title. With `auto` (a machine's title) a person's is left alone."""

@@ -18,6 +18,7 @@ from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
 from threadline.core.entries import moment
+from threadline.core.receipts import Receipt
 from threadline.core.searching import Indexing
 from threadline.core.snippets import MARKS
 from threadline.core.spending import PriceTable, totals
@@ -313,6 +314,14 @@ class Store:
         Detached children, and with `cascade=False` all children, become roots. Forks keep what they share. What the
         session spent stays with its parent, if it has one. With `expect` it raises Stale if the head moved."""
         return self._backend.delete(self.get(session_id)._made(), bool(cascade), check_seq_or_none(expect, "expect"))
+
+    def erase(self, session_id: str | Session, cascade: bool = False) -> Receipt:
+        """Remove a session so that no byte of it is left: not in the file, its WAL or its indexes, names included.
+
+        The receipt says what is still `pending`, why, and until when; on PostgreSQL that is always something. Forks and
+        sub-agents hold parts of it: Conflict names them, unless `cascade`, which erases them, too, detached ones
+        included. Copies that were made before, backups and exports, are out of reach. Reads the whole file once."""
+        return self._backend.erase(self.get(session_id)._made(), bool(cascade), self._pen.now())
 
     def prune(self, *, older_than: timedelta, dry_run: bool = True) -> PrunePlan:
         """Which active sessions nobody has changed for so long, nor anything below them; they are only listed.

@@ -16,6 +16,7 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.receipts import Receipt
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
@@ -301,6 +302,26 @@ class Backend(Protocol):
 
         What others share of its log stays; nothing else of it does, and its number is never given again. Its parent,
         if it has one, is charged for what all of them spent. Raises Stale if the head is not the expected one."""
+
+    def erase(self, ref: Ref, cascade: bool, at: int) -> Receipt:
+        """Remove a session so that no byte of it is left, or say in the receipt which, why and until when.
+
+        Forks, children and whoever else reads its own log hold parts of it: with `cascade` they go along, and those
+        that hold parts of them; without, Conflict names them. What it shares of others' logs is theirs. Its parent, if
+        it has one, is charged for what all below it spent, and for nothing that tells whose it was."""
+
+    def redact(self, ref: Ref, seq: int, reason: str, at: int) -> Receipt:
+        """Put a tombstone in the place of an entry's content (`core.redaction.redacted`), for all who read it, and
+        take what was taken from it out of later entries (`echoes`) and out of what is said of sessions (`retold`).
+
+        No byte of it is left, or the receipt says which. Digest, chain and fold stay. `updated_at` moves on; neither
+        status nor lease is in the way. One that is redacted already stays as it is. Raises NotFound, Damaged."""
+
+    def tombstones(self, ref: Ref) -> list[Row]:
+        """The redacted entries of the session's own log. Costs nothing where there is none."""
+
+    def bury(self, ref: Ref, rows: Sequence[Row], at: int) -> None:
+        """Put tombstones into the session's own log that another store has there."""
 
     def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
         """The ids of active roots that were not changed since `before`, nor anything below them, oldest first.

@@ -36,6 +36,8 @@ COMMANDS = {
     "restore": ("threadline.cli.status", "Make archived or trashed sessions active again."),
     "prune": ("threadline.cli.status", "Move to the trash what nobody has changed for long."),
     "delete": ("threadline.cli.status", "Remove sessions for good."),
+    "erase": ("threadline.cli.erase", "Remove a session so that no byte of it is left."),
+    "redact": ("threadline.cli.erase", "Take the content of one entry away for good."),
     "verify": ("threadline.cli.care", "Read everything and check it."),
     "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
@@ -51,7 +53,7 @@ COMMANDS = {
 SECTIONS = {
     "Look": ("ls", "show", "search", "log", "tail", "context", "usage"),
     "Change": ("fork", "rewind", "compact", "repair", "rename", "tag"),
-    "Put away": ("archive", "trash", "restore", "prune", "delete", "erase"),
+    "Put away": ("archive", "trash", "restore", "prune", "delete", "erase", "redact"),
     "Bring in and take out": ("import", "export", "copy"),
     "Look after": ("verify", "doctor", "backup", "stats", "index", "migrate"),
 }

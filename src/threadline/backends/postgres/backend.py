@@ -38,6 +38,7 @@ from threadline.backends.postgres import (
     appends,
     changes,
     copies,
+    erasing,
     founding,
     inbox,
     leases,
@@ -60,11 +61,12 @@ from threadline.backends.postgres.rows import record_of
 from threadline.backends.postgres.search import search as answered
 from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
-from threadline.core.entries import Entry
+from threadline.core.entries import Entry, Row, moment
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Append, Op
+from threadline.core.receipts import Receipt
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
@@ -238,8 +240,27 @@ class PostgresBackend:
     def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
         gone = self._writing(trees.delete, ref, cascade, expect)
         with suppress(StoreFailed, StoreBusy):  # they are free all the same
-            self._writing(trees.free_names, gone)
+            self._writing(trees.free_names, [(member.ref, member.namespace) for member in gone])
         return len(gone)
+
+    def erase(self, ref: Ref, cascade: bool, at: int) -> Receipt:
+        removed = self._writing(erasing.erase, ref, cascade)
+        pending = self._run(erasing.pending)
+        try:
+            self._writing(trees.free_names, removed.names)
+        except (StoreFailed, StoreBusy):
+            pending.append(erasing.names_pending(removed.names))
+        return Receipt(moment(at), removed.sessions, removed.entries, pending, removed.kept)
+
+    def redact(self, ref: Ref, seq: int, reason: str, at: int) -> Receipt:
+        removed = self._writing(erasing.redact, ref, seq, reason, at)
+        return Receipt(moment(at), removed.sessions, removed.entries, self._run(erasing.pending), removed.kept)
+
+    def tombstones(self, ref: Ref) -> list[Row]:
+        return self._run(erasing.tombstones, ref)
+
+    def bury(self, ref: Ref, rows: Sequence[Row], at: int) -> None:
+        self._writing(erasing.bury, ref, rows)
 
     def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
         if at is None:
@@ -432,7 +453,7 @@ class PostgresBackend:
         return self._run(sessions.records, query)
 
     def keyed(self, ref: Ref, key: bytes) -> range:
-        found = self._one("find_key", (key, ref.tree, ref.number))
+        found = self._run(transactions.find_key, ref, key)
         return range(0) if found is None else range(found[0], found[0] + found[1])
 
     def log(self, ref: Ref) -> PiecedLog:

@@ -19,6 +19,7 @@ from threadline.core.about import opened_by, unopened
 from threadline.core.entries import text
 from threadline.core.fold import State
 from threadline.core.reading import NO_LOG
+from threadline.core.redaction import is_redacted
 from threadline.core.spending import Charge
 from threadline.errors import Stale
 
@@ -111,6 +112,8 @@ def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -
         if portion.rows and portion.rows[0].seq != head + 1:
             raise Stale(portion.rows[0].seq - 1, head)
         statements: list[Statement] = [*entry_rows(ref.tree, own, portion.rows)]
+        if stones := sum(map(is_redacted, portion.rows)):
+            statements.append(("count_tombstones", (stones, ref.tree, own)))
         for key in portion.keys:
             columns = (ref.tree, own, *key)
             statements.append(("insert_key", (*columns, key_seal(*columns))))

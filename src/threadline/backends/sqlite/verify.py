@@ -35,6 +35,7 @@ def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> t
         partial(_ownerless, connection, counts),
         partial(_keys, connection, counts),
         partial(_blobs, connection),
+        partial(_tombstones, connection),
         partial(_families, connection),
         partial(_requests, connection, counts),
         partial(_strays, connection),
@@ -57,6 +58,7 @@ def _entries(connection: apsw.Connection) -> int:
 
 
 def _file(connection: apsw.Connection) -> Iterator[Problem]:
+    search.refresh(connection)
     for (line,) in many(connection, "verify_file"):
         if line != "ok":
             yield Problem(None, None, f"the file: {line}")
@@ -218,6 +220,12 @@ def _blobs(connection: apsw.Connection) -> Iterator[Problem]:
 def _session_of(connection: apsw.Connection, log: int | None) -> str | None:
     found = None if log is None else one(connection, "verify_owner", (log,))
     return None if found is None else text(found[0])
+
+
+def _tombstones(connection: apsw.Connection) -> Iterator[Problem]:
+    """How many entries of each log are redacted; the audit looks at each of them."""
+    for id, said, found in many(connection, "verify_redacted"):
+        yield Problem(text_or_none(id), None, f"{found} of its entries are redacted, and its log says {said}")
 
 
 def _families(connection: apsw.Connection) -> Iterator[Problem]:

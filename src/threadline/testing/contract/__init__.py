@@ -20,6 +20,7 @@ from threadline.testing.contract.contexts import ContextContract
 from threadline.testing.contract.deletion import DeletionContract, PruneContract
 from threadline.testing.contract.drafts import DraftContract, DurableDraftContract
 from threadline.testing.contract.durable import DurableContract as DurableLogContract
+from threadline.testing.contract.erasing import DurableErasingContract, EraseContract, RedactContract
 from threadline.testing.contract.errors import ErrorsContract
 from threadline.testing.contract.follow import DurableFollowContract, FollowContract
 from threadline.testing.contract.forks import ForkContract
@@ -61,6 +62,8 @@ class StoreContract(
     UsageContract,
     DeletionContract,
     PruneContract,
+    EraseContract,
+    RedactContract,
     MemoryContract,
     SearchContract,
 ):
@@ -73,6 +76,7 @@ class DurableContract(
     DurableInboxContract,
     DurableDraftContract,
     DurableFollowContract,
+    DurableErasingContract,
     DurableMemoryContract,
     DurableSearchContract,
 ):
@@ -89,12 +93,14 @@ __all__ = [
     "DraftContract",
     "DurableContract",
     "DurableDraftContract",
+    "DurableErasingContract",
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
     "DurableMemoryContract",
     "DurableSearchContract",
     "DurableStateContract",
+    "EraseContract",
     "ErrorsContract",
     "FollowContract",
     "ForkContract",
@@ -107,6 +113,7 @@ __all__ = [
     "OpenStore",
     "OpeningContract",
     "PruneContract",
+    "RedactContract",
     "SearchContract",
     "SessionsContract",
     "StateContract",

@@ -1,7 +1,8 @@
 -- threadline on PostgreSQL, schema version 1.
 --
--- The same log as on SQLite: a session is an append-only log of entries, nothing in `entry` is ever changed, and the
--- columns from `voice` on are the fold right after the entry. What is different here is what lets it spread.
+-- The same log as on SQLite: a session is an append-only log of entries, nothing in `entry` is ever changed, but that an
+-- entry may lose its content for good and keep its place (`redact`), and the columns from `voice` on are the fold right
+-- after the entry. What is different here is what lets it spread.
 --
 -- A *tree* is a root session with its forks and sub-agents; its id is 16 random bytes. It stands first in every key, and
 -- no sequence, unique constraint or foreign key reaches across trees. So all that one operation touches lies together:
@@ -36,6 +37,7 @@ CREATE TABLE threadline.log (
     tree        bytea   NOT NULL,
     log         bigint  NOT NULL,
     salt        bytea   NOT NULL,               -- where the chain of a log without ancestors begins
+    redacted    bigint  NOT NULL DEFAULT 0,     -- how many of its entries are tombstones
     PRIMARY KEY (tree, log)
 );
 

@@ -127,10 +127,10 @@ DELETE FROM tag WHERE namespace = ? AND tag = ? AND session = ?
 -- insert_key: what an idempotency key stands for
 INSERT INTO key (log, key, seq, count, identity, seal) VALUES (?, ?, ?, ?, ?, ?)
 
--- find_key: the call of a key, in the own log or in what is shared
+-- find_key: the call of a key, in the own log or in what is shared; also where only the digest of the key is left
 SELECT key.seq, key.count, key.identity
 FROM   share
-JOIN   key ON key.log = share.log AND key.key = ?
+JOIN   key ON key.log = share.log AND key.key IN (?, ?)
           AND key.seq >= share.first AND key.seq + key.count - 1 <= share.last
 WHERE  share.session = ?
 

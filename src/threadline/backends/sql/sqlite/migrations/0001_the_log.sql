@@ -1,7 +1,7 @@
 -- threadline on SQLite, schema version 1.
 --
--- A session is an append-only log of entries. Nothing in `entry` is ever changed: compactions, rewinds and all the rest
--- are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
+-- A session is an append-only log of entries. Nothing in `entry` is ever changed, but that an entry may lose its content
+-- for good and keep its place (`redact`): compactions, rewinds and all the rest are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
 -- as it is right after the entry. So the view of any past moment is one lookup, and an append reads only `head`.
 --
 -- The life of a session: a row in `session` (what is said of it), one in `head` (what every append moves on), one in
@@ -22,7 +22,8 @@
 
 CREATE TABLE log (
     log         INTEGER PRIMARY KEY AUTOINCREMENT,
-    salt        BLOB NOT NULL            -- where the chain of a log without ancestors begins
+    salt        BLOB NOT NULL,           -- where the chain of a log without ancestors begins
+    redacted    INTEGER NOT NULL DEFAULT 0   -- how many of its entries are tombstones
 ) STRICT;
 
 CREATE TABLE session (
@@ -350,3 +351,8 @@ CREATE TABLE memory_event (
     seal        BLOB    NOT NULL,
     PRIMARY KEY (tree, number)
 ) STRICT, WITHOUT ROWID;
+
+-- A row while bytes of what was erased or redacted may still lie in free space of the file, or in its WAL.
+CREATE TABLE owed (
+    since       INTEGER NOT NULL
+) STRICT;
