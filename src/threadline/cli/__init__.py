@@ -43,6 +43,10 @@ COMMANDS = {
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
     "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),
+    "export": (
+        "threadline.cli.export",
+        "Write sessions, or the whole store, to a file: to keep, to read, to move on with.",
+    ),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
