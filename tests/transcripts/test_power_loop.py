@@ -278,8 +278,9 @@ def test_a_damaged_database_is_one_report_line(store: Store, tmp_path: Path) -> 
     path = tmp_path / "pl.db"
     with database(path) as db:
         add_session(db)
-        for seq in range(1, 400):
-            add(db, seq, "user", "x" * 300)
+        with db:
+            for seq in range(1, 400):
+                add(db, seq, "user", "x" * 300)
     raw = bytearray(path.read_bytes())
     raw[20_000:60_000] = os.urandom(40_000)
     path.write_bytes(raw)
