@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar
 from threadline.core.digest import seal
 from threadline.core.entries import text
 from threadline.errors import Damaged
+from threadline.memory.naming import nameless
 from threadline.memory.rows import (
     ChainRow,
     Change,
@@ -146,6 +147,27 @@ def drops(tree: bytes, scope: bytes) -> Iterator[Statement]:
     """All rows of a scope go."""
     for name in DROPS:
         yield name, (tree, scope)
+
+
+NAMING: tuple[tuple[str, type[NodeRow] | type[ChainRow] | type[EventRow]], ...] = (
+    ("memory_nodes_naming", NodeRow),
+    ("memory_chains_naming", ChainRow),
+    ("memory_events_naming", EventRow),
+)  # what finds rows that name a session
+
+
+def unnamed(tree: bytes, row: NodeRow | ChainRow | EventRow, session: bytes) -> Statement:
+    """What takes the name of a session from a row."""
+    match row:
+        case NodeRow():
+            node = nameless(row, session)
+            return "memory_unname_node", (node.session, node.about, seal(tree, *node), tree, node.scope, node.addr)
+        case ChainRow():
+            chain = nameless(row, session)
+            return "memory_unname_chain", (chain.session, chain.about, seal(tree, *chain), tree, chain.chain)
+        case EventRow():
+            event = nameless(row, session)
+            return "memory_unname_event", (event.session, event.detail, seal(tree, *event), tree, event.number)
 
 
 def node_words(domain: bytes, content: bytes) -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from threadline.backends.backend import STATUSES, Piece, Ref
-from threadline.backends.postgres import places, trees, usage
+from threadline.backends.postgres import memory, places, trees, usage
 from threadline.backends.postgres.places import Place
 from threadline.backends.postgres.rows import key_seal
 from threadline.backends.postgres.statements import Connection, Statement, many, numbers, one
@@ -22,7 +22,7 @@ from threadline.backends.postgres.writing import Writing
 from threadline.core.about import Change
 from threadline.core.entries import Row, text
 from threadline.core.reading import NO_LOG
-from threadline.core.receipts import Pending, held
+from threadline.core.receipts import Pending, held, learned
 from threadline.core.redaction import echoes, is_redacted, redacted, retold
 from threadline.core.view import Log
 from threadline.errors import NotFound
@@ -62,6 +62,10 @@ def erase(connection: Connection, durable: bool, ref: Ref, cascade: bool) -> Rem
             *usage.fates(tree, goners, None),
             *trees.removals(connection, tree, names),
         ]
+        for goner, namespace in names:
+            unnaming, nodes = memory.unnaming(connection, namespace, goner.id)
+            statements += unnaming
+            kept += learned(goner.id, nodes)
         transaction.commit(statements, ref.id, head)
     return Removed([goner.id for goner in doomed], entries, kept, names)
 

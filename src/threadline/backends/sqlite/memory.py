@@ -8,11 +8,12 @@ from typing import TypeVar
 
 import apsw
 
-from threadline.backends.shelf import SqlShelf, drops, node_words, writes
+from threadline.backends.shelf import NAMING, SqlShelf, drops, node_words, unnamed, writes
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.core.digest import seal
 from threadline.core.entries import text
-from threadline.memory.rows import Deed, Place
+from threadline.memory.naming import quoted
+from threadline.memory.rows import LASTING, Deed, NodeRow, Place
 
 T = TypeVar("T")
 
@@ -43,6 +44,17 @@ def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int
         for name, values in drops(tree, scope):
             run(connection, name, values)
     return len(found)
+
+
+def unname(connection: apsw.Connection, namespace: bytes, session: bytes) -> int:
+    """Take the name of an erased session from what stays; how many lasting nodes had it."""
+    nodes = 0
+    for name, kind in NAMING:
+        for tree, *columns in many(connection, name, (namespace, session, quoted(session))):
+            row = kind._make(columns)
+            run(connection, *unnamed(tree, row, session))
+            nodes += isinstance(row, NodeRow) and row.scope == LASTING
+    return nodes
 
 
 def places(connection: apsw.Connection, after: bytes) -> list[Place]:

@@ -54,6 +54,20 @@ class EraseContract(Contract):
         assert ([len(hits) for hits in before], store.search(SECRET)) == ([2, 2], [])
         assert [hit.session.id for hit in store.search("word")] == [other.id]
 
+    def test_its_working_memory_goes_and_what_lasts_forgets_its_name(self, store: Store) -> None:
+        session = store.new(id=SECRET)
+        mem = store.memory("project")
+        mem.claim("only thought", session=SECRET, preliminary=True, chain="ideas")
+        lasting = mem.claim("water boils at 100 degrees", session=SECRET, meta={"seen in": SECRET})
+        promoted = mem.claim("salt dissolves", session=SECRET, preliminary=True)
+        mem.promote(promoted.addr)
+        receipt = store.erase(session)
+
+        assert "2 nodes" in receipt.kept[0]
+        assert {node.addr for node in mem.active()} == {lasting.addr, promoted.addr}
+        assert SECRET not in repr([mem.active(), mem.chains(), mem.events(), mem.archives()])
+        assert store.verify().problems == []
+
     def test_the_receipt_says_what_is_pending_and_until_when(self, store: Store, session: Session) -> None:
         talk(session, 1)
         receipt = store.erase(session)
