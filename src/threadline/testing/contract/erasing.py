@@ -382,6 +382,20 @@ class RedactContract(Contract):
         assert after.head == before.head
         assert after.updated_at > before.updated_at
 
+    def test_a_redacted_session_can_be_deleted_and_its_fork_keeps_the_tombstones(
+        self, store: Store, session: Session
+    ) -> None:
+        session.extend([SECRET, SECRET, SECRET])
+        for seq in (1, 3):
+            session.redact(seq, "why")
+        fork = session.fork(2)
+        store.delete(session)
+
+        assert store.verify().problems == []
+        assert told(fork) == [GONE, SECRET]
+        store.delete(fork)
+        assert store.verify().problems == []
+
     def test_redacting_again_changes_nothing(self, session: Session) -> None:
         session.append(SECRET)
         session.redact(1, "first")

@@ -76,3 +76,9 @@ UPDATE threadline.chain SET session = %s, about = %s, seal = %s WHERE tree = %s 
 
 -- memory_unname_event: likewise
 UPDATE threadline.memory_event SET session = %s, detail = %s, seal = %s WHERE tree = %s AND number = %s
+
+-- recount_tombstones: of logs that were cut
+UPDATE threadline.log x
+SET    redacted = (SELECT count(*) FROM threadline.entry e
+                   WHERE  e.tree = %(tree)s AND e.log = x.log AND substr(e.body, 1, 1) = '\x02')
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[]) AND x.redacted > 0

@@ -91,3 +91,8 @@ UPDATE chain SET session = ?, about = ?, seal = ? WHERE tree = ? AND chain = ?
 
 -- memory_unname_event: likewise
 UPDATE memory_event SET session = ?, detail = ?, seal = ? WHERE tree = ? AND number = ?
+
+-- recount_tombstones: of a log that was cut
+UPDATE log
+SET    redacted = (SELECT count(*) FROM entry WHERE log = ?1 AND seq <= ?2 AND substr(body, 1, 1) = x'02')
+WHERE  log = ?1 AND redacted > 0
