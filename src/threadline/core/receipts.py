@@ -48,8 +48,3 @@ def held(session: str, others: Sequence[str]) -> Conflict:
         "with it",
         others,
     )
-
-
-def learned(session: str, nodes: int) -> list[str]:
-    """What a receipt says of lasting memory that came from an erased session."""
-    return [f"{nodes} nodes of lasting memory that came from {session!r} stay, without its name"] if nodes else []

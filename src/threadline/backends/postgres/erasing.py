@@ -22,7 +22,7 @@ from threadline.backends.postgres.writing import Writing
 from threadline.core.about import Change
 from threadline.core.entries import Row, text
 from threadline.core.reading import NO_LOG
-from threadline.core.receipts import Pending, held, learned
+from threadline.core.receipts import Pending, held
 from threadline.core.redaction import echoes, is_redacted, redacted, retold
 from threadline.core.view import Log
 from threadline.errors import NotFound
@@ -57,15 +57,12 @@ def erase(connection: Connection, durable: bool, ref: Ref, cascade: bool) -> Rem
         names = [(goner, text(session_row(connection, goner)[NAMESPACE])) for goner in doomed]
         goners = numbers(goner.number for goner in doomed)
         (entries,) = one(connection, "count_own", (tree, numbers(goner.lineage[-1].log for goner in doomed)))
+        memory.unname(connection, names[0][1], [goner.id for goner in doomed])
         statements = [
             *_bequeathed(connection, ref, heir),
             *usage.fates(tree, goners, None),
             *trees.removals(connection, tree, names),
         ]
-        for goner, namespace in names:
-            unnaming, nodes = memory.unnaming(connection, namespace, goner.id)
-            statements += unnaming
-            kept += learned(goner.id, nodes)
         transaction.commit(statements, ref.id, head)
     return Removed([goner.id for goner in doomed], entries, kept, names)
 

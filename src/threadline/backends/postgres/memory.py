@@ -10,11 +10,11 @@ from threadline.backends.postgres.places import realm_of
 from threadline.backends.postgres.statements import Connection, Statement, many, run
 from threadline.backends.postgres.transactions import Transaction
 from threadline.backends.postgres.wire import roll_back
-from threadline.backends.shelf import NAMING, SqlShelf, drops, node_words, unnamed, writes
+from threadline.backends.shelf import SqlShelf, drops, node_words, writes
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text
-from threadline.memory.naming import quoted
-from threadline.memory.rows import LASTING, ChainRow, Deed, EventRow, NodeRow, Place
+from threadline.memory import promotion
+from threadline.memory.rows import LASTING, Deed, NodeRow, Place
 
 T = TypeVar("T")
 
@@ -45,7 +45,7 @@ def consult(connection: Connection, place: Place, deed: Deed[T]) -> T:
 
 
 def shelf(connection: Connection, place: Place) -> SqlShelf:
-    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, lags=False)
+    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, list, lags=False)
 
 
 def _asked(tree: bytes, words: Sequence[str]) -> str:
@@ -80,23 +80,16 @@ def forgetting(connection: Connection, namespace: str, sessions: Iterable[str]) 
         yield from drops(tree, scope)
 
 
-def unnaming(connection: Connection, namespace: str, session: str) -> tuple[list[Statement], int]:
-    """Inside a transaction: what takes the name of an erased session from what stays, and how many nodes had it."""
-    for tree in sorted({tree for tree, _ in _naming(connection, namespace, session)}):
+def unname(connection: Connection, namespace: str, sessions: Sequence[str]) -> None:
+    """Inside a transaction: let nothing in any memory name sessions that are to be erased. One after the other, because
+    a node may name several."""
+    realm = realm_of(namespace)
+    for tree, project in many(connection, "memories_of", (realm,)):
         many(connection, "memory_lock", (tree,))
-    found = _naming(connection, namespace, session)  # as it is now that nobody else changes it
-    statements: list[Statement] = [unnamed(tree, row, stored(session)) for tree, row in found]
-    return statements, sum(isinstance(row, NodeRow) and row.scope == LASTING for _, row in found)
-
-
-def _naming(connection: Connection, namespace: str, session: str) -> list[tuple[bytes, NodeRow | ChainRow | EventRow]]:
-    name = stored(session)
-    asked = {"realm": realm_of(namespace), "session": name, "quoted": quoted(name)}
-    return [
-        (tree, kind._make(columns))
-        for statement, kind in NAMING
-        for tree, *columns in many(connection, statement, asked)
-    ]
+        here = shelf(connection, Place(namespace, text(project) or None))
+        for session in sessions:
+            for name, values in writes(tree, realm, promotion.unname(session, here)[0], _indexed):
+                run(connection, name, values)
 
 
 def places(connection: Connection, after: bytes) -> list[Place]:

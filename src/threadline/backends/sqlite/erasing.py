@@ -15,8 +15,8 @@ from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import ref_of
 from threadline.backends.sqlite.transactions import FOLD, about_now, head_of, head_seal, set_about
 from threadline.core.digest import seal
-from threadline.core.entries import Row, stored
-from threadline.core.receipts import held, learned
+from threadline.core.entries import Row
+from threadline.core.receipts import held
 from threadline.core.redaction import echoes, is_redacted, redacted, retold
 from threadline.errors import NotFound
 
@@ -44,9 +44,8 @@ def erase(connection: apsw.Connection, ref: Ref, cascade: bool, at: int) -> Remo
     below = {record.number for record in trees.below(connection, ref)}
     for goner in doomed:
         usage.bequeath(connection, goner, heir if goner.number in below else None)
-        namespace = head_of(connection, goner)[0]
+        memory.unname(connection, one(connection, "namespace_of", (goner.number,))[0], goner.id)
         trees.remove(connection, goner)
-        kept += learned(goner.id, memory.unname(connection, namespace, stored(goner.id)))
     run(connection, "owe", (at,))
     return Removed([goner.id for goner in doomed], entries, kept)
 

@@ -58,12 +58,14 @@ class EraseContract(Contract):
         session = store.new(id=SECRET)
         mem = store.memory("project")
         mem.claim("only thought", session=SECRET, preliminary=True, chain="ideas")
-        lasting = mem.claim("water boils at 100 degrees", session=SECRET, meta={"seen in": SECRET})
+        lasting = mem.claim("water boils at 100 degrees", session=SECRET)
         promoted = mem.claim("salt dissolves", session=SECRET, preliminary=True)
         mem.promote(promoted.addr)
-        receipt = store.erase(session)
+        fork = session.fork()
+        mem.claim("water boils at 100 degrees", session=fork.id)
+        store.erase(session, cascade=True)
 
-        assert "2 nodes" in receipt.kept[0]
+        assert str(fork.id) not in repr([mem.active(), mem.events()])
         assert {node.addr for node in mem.active()} == {lasting.addr, promoted.addr}
         assert SECRET not in repr([mem.active(), mem.chains(), mem.events(), mem.archives()])
         assert store.verify().problems == []

@@ -49,33 +49,8 @@ FROM   (SELECT l.tree, l.log, l.redacted,
         FROM   threadline.log l) l
 WHERE  l.redacted <> l.found
 
--- memory_nodes_naming: the nodes of a namespace that name a session
-SELECT n.tree, n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
-       n.domain, n.inputs, n.about, n.content
-FROM   threadline.memory m
-JOIN   threadline.node n ON n.tree = m.tree
-WHERE  m.realm = %(realm)s AND (n.session = %(session)s OR position(%(quoted)s::bytea in n.about) > 0)
-
--- memory_chains_naming: likewise the chains
-SELECT c.tree, c.scope, c.chain, c.name, c.status, c.created_at, c.extended_at, c.session, c.agent, c.domain, c.members, c.about
-FROM   threadline.memory m
-JOIN   threadline.chain c ON c.tree = m.tree
-WHERE  m.realm = %(realm)s AND (c.session = %(session)s OR position(%(quoted)s::bytea in c.about) > 0)
-
--- memory_events_naming: and what was done
-SELECT e.tree, e.number, e.what, e.session, e.agent, e.addrs, e.detail
-FROM   threadline.memory m
-JOIN   threadline.memory_event e ON e.tree = m.tree
-WHERE  m.realm = %(realm)s AND (e.session = %(session)s OR position(%(quoted)s::bytea in e.detail) > 0)
-
--- memory_unname_node: without the name
-UPDATE threadline.node SET session = %s, about = %s, seal = %s WHERE tree = %s AND scope = %s AND addr = %s
-
--- memory_unname_chain: likewise
-UPDATE threadline.chain SET session = %s, about = %s, seal = %s WHERE tree = %s AND chain = %s
-
--- memory_unname_event: likewise
-UPDATE threadline.memory_event SET session = %s, detail = %s, seal = %s WHERE tree = %s AND number = %s
+-- memories_of: every memory of a namespace: any of them may name a session of it
+SELECT tree, project FROM threadline.memory WHERE realm = %s ORDER BY tree
 
 -- recount_tombstones: of logs that were cut
 UPDATE threadline.log x

@@ -64,33 +64,8 @@ WHERE  l.redacted <> found
 -- content_of: the key that an entry has, and whether it is a tombstone already
 SELECT key, substr(body, 1, 1) = x'02' FROM entry WHERE log = ? AND seq = ?
 
--- memory_nodes_naming: the nodes of a namespace that name a session
-SELECT n.tree, n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
-       n.domain, n.inputs, n.about, n.content
-FROM   memory m
-CROSS JOIN node n ON n.tree = m.tree
-WHERE  m.namespace = ?1 AND (n.session = ?2 OR instr(n.about, ?3) > 0)
-
--- memory_chains_naming: likewise the chains
-SELECT c.tree, c.scope, c.chain, c.name, c.status, c.created_at, c.extended_at, c.session, c.agent, c.domain, c.members, c.about
-FROM   memory m
-CROSS JOIN chain c ON c.tree = m.tree
-WHERE  m.namespace = ?1 AND (c.session = ?2 OR instr(c.about, ?3) > 0)
-
--- memory_events_naming: and what was done
-SELECT e.tree, e.number, e.what, e.session, e.agent, e.addrs, e.detail
-FROM   memory m
-CROSS JOIN memory_event e ON e.tree = m.tree
-WHERE  m.namespace = ?1 AND (e.session = ?2 OR instr(e.detail, ?3) > 0)
-
--- memory_unname_node: without the name
-UPDATE node SET session = ?, about = ?, seal = ? WHERE tree = ? AND scope = ? AND addr = ?
-
--- memory_unname_chain: likewise
-UPDATE chain SET session = ?, about = ?, seal = ? WHERE tree = ? AND chain = ?
-
--- memory_unname_event: likewise
-UPDATE memory_event SET session = ?, detail = ?, seal = ? WHERE tree = ? AND number = ?
+-- memories_of: every memory of a namespace: any of them may name a session of it
+SELECT tree, project FROM memory WHERE namespace = ? ORDER BY tree
 
 -- recount_tombstones: of a log that was cut
 UPDATE log
