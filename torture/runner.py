@@ -13,6 +13,7 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from select import select
@@ -129,7 +130,8 @@ class Worker:
 
 
 def _work(jobs: Sequence[Job], queue: int, telling: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, signal.SIG_DFL)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what trials print is of no interest here
     while ticket := os.read(queue, 4):
         (job,) = struct.unpack("<i", ticket)
@@ -167,17 +169,25 @@ class Run:
         self._show = Show(self.results, out)
 
     def go(self, workers: int) -> list[Result]:
-        """Until all is done. The results are in the order of the classes."""
+        """Until all is done, or until Ctrl-C or SIGTERM. The results are in the order of the classes."""
+        before = {sign: signal.signal(sign, signal.default_int_handler) for sign in (signal.SIGINT, signal.SIGTERM)}
         self._queue, tickets = os.pipe()
         feeder = _feed(tickets, len(self._jobs), self._queue)
         os.close(tickets)
         crew = [self._worker() for _ in range(workers)]
-        while crew:
-            ready = select([worker.telling for worker in crew], [], [], 1.0)[0]
-            crew = [at_work for worker in crew if (at_work := self._look_at(worker, worker.telling in ready))]
-            self._show.now(self._done.total())
+        try:
+            while crew:
+                ready = select([worker.telling for worker in crew], [], [], 1.0)[0]
+                crew = [at_work for worker in crew if (at_work := self._look_at(worker, worker.telling in ready))]
+                self._show.now(self._done.total())
+        except KeyboardInterrupt:
+            for worker in crew:
+                os.kill(worker.pid, signal.SIGKILL)
+                worker.end()
         os.close(self._queue)
         os.waitpid(feeder, 0)
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
         return list(self.results.values())
 
     def _worker(self) -> Worker:
@@ -241,8 +251,9 @@ def _feed(tickets: int, count: int, queue: int) -> int:
 
     def hand_out() -> None:
         os.close(queue)
-        for ticket in range(count):
-            os.write(tickets, struct.pack("<i", ticket))
+        with suppress(BrokenPipeError):  # nobody wants them any more
+            for ticket in range(count):
+                os.write(tickets, struct.pack("<i", ticket))
 
     return fork(hand_out, patience_s=0)
 
