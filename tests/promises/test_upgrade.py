@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import random
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -404,3 +406,14 @@ def test_an_empty_file_is_not_a_store_to_read(path: Path) -> None:
     with pytest.raises(threadline.NotThreadline, match="empty"):
         threadline.open(path, read_only=True)
     assert folder_of(path) == {"store.db": b""}
+
+
+def test_a_store_that_cannot_be_read_when_it_opens_is_refused_and_not_waited_for(path: Path) -> None:
+    threadline.open(path).close()
+    connection = apsw.Connection(str(path))
+    connection.execute("DROP TABLE owed")
+    connection.close()
+    script = f"import threadline; threadline.open({str(path)!r})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60)
+
+    assert "StoreFailed" in done.stderr
