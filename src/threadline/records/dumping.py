@@ -23,6 +23,7 @@ from threadline.core.about import About, freed
 from threadline.core.digest import entry_digest, identity, link
 from threadline.core.entries import Row, moment, stored, text_or_none
 from threadline.core.inbox import Letter
+from threadline.core.redaction import is_redacted, key_is_hidden
 from threadline.core.spending import Charge
 from threadline.core.streams import Stream
 from threadline.errors import Damaged, InvalidArgument, NotFound
@@ -262,17 +263,19 @@ class _Dumping:
         return {call.seq: call for call in (*found.values(), *cut) if call is not None}
 
     def _entry(self, id: str, row: Row, call: KeyRow | None) -> EntryRecord:
-        body, usage, digest = row.body, row.usage, row.digest
+        body, usage, digest, stone = row.body, row.usage, row.digest, NOTHING
         named = None if call is None else (call.entries, call.identity.hex())
-        if self._mask is not None:
+        if is_redacted(row):
+            told = codec.encode(row.tombstone())
+            body, stone = b"null", Raw(told if self._mask is None else self._mask.json(told))
+        elif self._mask is not None:
             body, usage = self._mask.json(body), None if usage is None else self._mask.json(usage)
             if body is not row.body or usage is not row.usage:
                 digest = entry_digest(row.kind, row.at, row.key, row.tokens, usage, body)
                 # the identity would tell a guess of the secret from the secret
                 named = None if named is None else (named[0], identity(b"masked", digest).hex())
-            self._chain = link(self._chain, row.seq, digest)
-        else:
-            self._chain = row.chain
+        self._chain = row.chain if self._mask is None else link(self._chain, row.seq, digest)
+        hidden = row.key if row.key is not None and key_is_hidden(row) else None
         return EntryRecord(
             id,
             row.seq,
@@ -282,9 +285,11 @@ class _Dumping:
             self._chain.hex(),
             Raw(body),
             row.tokens,
-            text_or_none(row.key),
+            text_or_none(None if hidden else row.key),
             named,
             NOTHING if usage is None else Raw(usage),
+            stone,
+            None if hidden is None else hidden.hex(),
         )
 
     # -- what stands beside the log ------------------------------------------------------------------------

@@ -19,12 +19,13 @@ from threadline.core import codec
 from threadline.core.about import About, freed, unopened
 from threadline.core.audit import UNREADABLE, untrue
 from threadline.core.digest import SIZE, entry_digest, identity, link
-from threadline.core.entries import OTHER, SILENT, Draft, Row, data_draft, micros, stored, summary, voice_of
+from threadline.core.entries import OTHER, SILENT, Draft, Row, content, data_draft, micros, stored, summary, voice_of
 from threadline.core.fold import State, after, start, state_at
 from threadline.core.inbox import Letter
 from threadline.core.reading import NO_LOG
 from threadline.core.spending import Charge, Tokens
 from threadline.core.streams import Chunk, NewStream
+from threadline.core.tombstones import MARK, Tombstone
 from threadline.core.view import Log
 from threadline.errors import Stale
 from threadline.messages import Message
@@ -164,6 +165,7 @@ class _Loading:
         self._stored: Iterator[Row] = iter(())
         self._log = _Overlay(NO_LOG)
         self._keys: list[KeyRow] = []
+        self._buried: list[Row] = []
         self._size = 0
         self._open_call = 0  # the last entry of the keyed call that is under way
         self._before_call: State | None = None
@@ -315,6 +317,9 @@ class _Loading:
             self._fork(record)
             if self._comparing:
                 self._look(record, draft)
+        elif draft.body[:1] == MARK != row.body[:1] and row.digest == draft.digest:
+            # what somebody took away there goes here, too; what was taken away here never comes back
+            self._buried.append(row._replace(key=draft.key, usage=None, body=draft.body))
 
     def _append(self, record: EntryRecord, draft: Draft) -> str | None:
         if self._dry_run:
@@ -427,6 +432,7 @@ class _Loading:
 
     def _settle_log(self) -> None:
         """Store what is left. Of a call that is not all there, nothing is."""
+        self._bury()
         if self._open_call > self._state.head and self._before_call is not None:
             first = self._before_call.head + 1
             lost = [seq for seq in self._log.pending if seq >= first]
@@ -437,6 +443,16 @@ class _Loading:
             self._state, self._open_call = self._before_call, 0
         keys, self._keys = self._keys, []
         self._flush(keys)
+
+    def _bury(self) -> None:
+        """Redact here what is redacted in the file, as far as the session's own log goes."""
+        rows, self._buried = self._buried, []
+        if self._dry_run or self._ref is None or not rows:
+            return
+        own = [row for row in rows if row.seq >= self._ref.lineage[-1].first]
+        if own:
+            self._backend.bury(self._ref, own, max(row.tombstone().at for row in own))
+            self._how = "grown" if self._how == "unchanged" else self._how
 
     def _say(self) -> None:
         """What is said of the session, and what waits beside its log, unless the store knows better."""
@@ -523,6 +539,8 @@ def _draft(record: EntryRecord) -> tuple[Draft | None, str | None]:
     key = None if record.key is None else stored(record.key)
     at = micros(record.at)
     try:
+        if bytes(record.redacted):
+            return _redacted(record), None
         digest = entry_digest(record.kind, at, key, record.tokens, usage, body)
         if digest.hex() != record.digest:
             return None, "its content does not match its digest"
@@ -530,6 +548,20 @@ def _draft(record: EntryRecord) -> tuple[Draft | None, str | None]:
     except NONSENSE as error:
         return None, f"it is no entry: {error}"
     return Draft(record.kind, at, body, digest, record.tokens, voice, key, usage, message, data), None
+
+
+def _redacted(record: EntryRecord) -> Draft:
+    """An entry whose content was taken away. Its digest is that of what stood there: the chain vouches for it."""
+    told = codec.decode(bytes(record.redacted))
+    message = None if told.get("message") is None else codec.message_of(told["message"])
+    stone = Tombstone(told["reason"], told["at"], message, told.get("data"))
+    key = bytes.fromhex(record.hidden) if record.hidden else None if record.key is None else stored(record.key)
+    at, digest = micros(record.at), bytes.fromhex(record.digest)
+    bare = Row(record.seq, record.kind, at, record.tokens, 0, 0, 0, 0, 0, 0, digest, b"", key, None, None, b"")
+    row = bare.buried(stone)
+    said, data = content(row)
+    voice = OTHER if record.kind == "compaction" else SILENT if said is None else voice_of(said)
+    return Draft(record.kind, at, row.body, digest, record.tokens, voice, key, None, said, data)
 
 
 def _content(kind: str, seq: int, body: bytes) -> tuple[Message | None, dict[str, Any] | None, int]:

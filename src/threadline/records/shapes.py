@@ -49,7 +49,9 @@ class SessionRecord(_Line, frozen=True, tag="session"):
 
 
 class EntryRecord(_Line, frozen=True, tag="entry"):
-    """One entry. `call` stands on the first one of a keyed call: how many entries it wrote, and their identity."""
+    """One entry. `call` stands on the first one of a keyed call: how many entries it wrote, and their identity.
+
+    Of a redacted one `body` is null; `redacted` is what stands in its place, and `hidden` what is left of its key."""
 
     session: str
     seq: int
@@ -62,6 +64,8 @@ class EntryRecord(_Line, frozen=True, tag="entry"):
     key: str | None = None
     call: tuple[int, str] | None = None
     usage: Raw = NOTHING
+    redacted: Raw = NOTHING
+    hidden: str | None = None
 
 
 class DamagedRecord(_Line, frozen=True, tag="damaged"):
