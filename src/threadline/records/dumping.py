@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -27,6 +27,7 @@ from threadline.core.redaction import is_redacted, key_is_hidden
 from threadline.core.spending import Charge
 from threadline.core.streams import Stream
 from threadline.errors import Damaged, InvalidArgument, NotFound
+from threadline.records.memories import memory_records
 from threadline.records.shapes import (
     NOTHING,
     VERSION,
@@ -36,6 +37,7 @@ from threadline.records.shapes import (
     EntryRecord,
     FileRecord,
     InboxRecord,
+    Masking,
     Record,
     RequestRecord,
     SessionRecord,
@@ -46,15 +48,6 @@ from threadline.store import Store
 PAGE = 500
 FEW = 64  # rows that are read at once: those of a session full of pictures fit into memory, too
 TRIES = 100  # to find a session that nobody changes between two looks
-
-
-class Masking(Protocol):
-    """What takes secrets out of text: see threadline.transcripts.masking."""
-
-    def json(self, body: bytes) -> bytes:
-        """JSON with every secret in its strings masked; the same bytes where there is none."""
-
-    def text(self, text: str) -> str: ...
 
 
 def dump(what: Store | Iterable[Session], *, mask: Masking | None = None) -> Iterator[Record]:
@@ -72,6 +65,8 @@ def dump(what: Store | Iterable[Session], *, mask: Masking | None = None) -> Ite
         return
     for family in families:
         yield from dumping.family(family)
+    if isinstance(what, Store):
+        yield from dumping.memories(what.namespace)
     yield EndRecord(*dumping.counts)
 
 
@@ -150,10 +145,18 @@ def shares_of(ref: Ref, carried: dict[int, list[Carried]]) -> list[tuple[str, in
 
 class _Dumping:
     def __init__(self, backend: Backend, mask: Masking | None) -> None:
-        self.counts = [0, 0, 0, 0, 0]  # as in EndRecord
+        self.counts = [0, 0, 0, 0, 0, 0]  # as in EndRecord
         self._backend = backend
         self._mask = mask
         self._chain = b""  # after the entry at hand, as it is in this file
+
+    def memories(self, namespace: str) -> Iterator[Record]:
+        """Memories in the order of their trees; those of one namespace, or all."""
+        for place in sorted(self._backend.memories(), key=lambda place: place.tree):
+            if namespace in ("", place.namespace):
+                for record in memory_records(self._backend, place, self._mask):
+                    self.counts[5] += 1
+                    yield record
 
     def family(self, family: list[Original]) -> Iterator[Record]:
         carried: dict[int, list[Carried]] = {}

@@ -30,7 +30,15 @@ from threadline.core.view import Log
 from threadline.errors import Stale
 from threadline.messages import Message
 from threadline.records.dumping import charges_of
-from threadline.records.shapes import DraftRecord, EntryRecord, InboxRecord, RequestRecord, SessionRecord
+from threadline.records.memories import MemoryLoader
+from threadline.records.shapes import (
+    DraftRecord,
+    EntryRecord,
+    InboxRecord,
+    MemoryRecord,
+    RequestRecord,
+    SessionRecord,
+)
 from threadline.store import Store
 
 PORTION = 1_000  # entries of one transaction
@@ -67,6 +75,10 @@ class Loader:
         self._dry_run = dry_run
         self._there: dict[tuple[str, str], _Place] = {}  # sessions of this file, by namespace and id
         self._loading: _Loading | None = None
+        self.memories = MemoryLoader(self._backend, store.namespace, dry_run=dry_run)
+
+    def memory(self, record: MemoryRecord) -> str | None:
+        return self.memories.take(record)
 
     def session(self, record: SessionRecord) -> str | None:
         namespace = self._store.namespace or record.namespace
