@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from threadline.backends.backend import STATUSES, Piece, Ref
-from threadline.backends.postgres import places, trees, usage
+from threadline.backends.postgres import memory, places, trees, usage
 from threadline.backends.postgres.places import Place
 from threadline.backends.postgres.rows import key_seal
 from threadline.backends.postgres.statements import Connection, Statement, many, numbers, one
@@ -57,6 +57,7 @@ def erase(connection: Connection, durable: bool, ref: Ref, cascade: bool) -> Rem
         names = [(goner, text(session_row(connection, goner)[NAMESPACE])) for goner in doomed]
         goners = numbers(goner.number for goner in doomed)
         (entries,) = one(connection, "count_own", (tree, numbers(goner.lineage[-1].log for goner in doomed)))
+        memory.unname(connection, names[0][1], [goner.id for goner in doomed])
         statements = [
             *_bequeathed(connection, ref, heir),
             *usage.fates(tree, goners, None),
