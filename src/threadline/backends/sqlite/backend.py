@@ -136,7 +136,7 @@ class SqliteBackend:
             try:
                 files.upgrade(connection, self._path, memory=self._memory)
                 owed = one(connection, "owed") is not None
-            except BaseException:  # a connection that is not given back would be waited for when the store closes
+            except BaseException:
                 self._pool.drop(connection)
                 raise
             self._pool.give(connection)
