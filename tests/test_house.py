@@ -83,7 +83,8 @@ MAY_USE = {
     },
     "records": {"backends", "core", "errors", "messages", "session", "store"},
     "transcripts": {"", "records", "formats"},
-    "cli": {"", "transcripts"},
+    "server": {""},
+    "cli": {"server", "", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }
 FORBIDDEN_IMPORTS = {"sqlite3", "pickle", "marshal", "shelve", "dill", "cloudpickle", "yaml", "ctypes"}
