@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from threadline.core.stems import stem
@@ -65,12 +65,47 @@ def _words(text: str) -> list[str]:
     return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(unicodedata.normalize("NFC", text))
 
 
-def places(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Where each word stands in a text (normalised as `composed` does it), and its terms."""
-    for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
-        for first, last, word in _unjoined(found.group(), found.start()):
-            parts, joined = parts_of(word)
-            yield first, last, (*parts, joined) if joined else parts
+class Wanted:
+    """Terms to look for in texts. Most words of a text are none of them, and their first letters tell."""
+
+    def __init__(self, terms: Iterable[str], beginnings: Iterable[str] = ()) -> None:
+        self.beginnings = tuple(beginnings)
+        self.terms = frozenset(terms)
+        self._heads = frozenset(term[:2] for term in self.terms)
+
+    def holds(self, term: str) -> bool:
+        return term in self.terms or (bool(self.beginnings) and term.startswith(self.beginnings))
+
+    def may_be(self, word: str) -> bool:
+        """False only for a word that is certainly none of them, nor are its parts."""
+        if word[:2] in self._heads or word[:1] in self._heads or self.beginnings:
+            return True
+        return not (word.islower() and word.isascii())
+
+    def spots(self, text: str) -> tuple[dict[str, list[int]], int]:
+        """Where in a text they stand, counted in terms, and how many terms it has."""
+        found: dict[str, list[int]] = {}
+        at = 0
+        for word in _words(text):
+            if self.may_be(word):
+                parts, whole = parts_of(word)
+                for i, term in enumerate(parts if whole is None else (*parts, whole)):
+                    if self.holds(term):
+                        found.setdefault(term, []).append(at + i if i < len(parts) else at)
+                at += len(parts)
+            else:
+                at += 1
+        return found, at
+
+    def places(self, text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        """Where in a text (normalised as `composed` does it) there are words of them, and their terms."""
+        for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
+            if self.may_be(found.group()):
+                for first, last, word in _unjoined(found.group(), found.start()):
+                    parts, whole = parts_of(word)
+                    terms = tuple(filter(self.holds, (*parts, whole) if whole else parts))
+                    if terms:
+                        yield first, last, terms
 
 
 def _unjoined(word: str, start: int) -> Iterator[tuple[int, int, str]]:
