@@ -180,11 +180,11 @@ def _add_shared(index: Index, lists: Lists, common: list[Unit]) -> None:
 def _closest(index: Index, asked: Question, lists: Lists, search: Search) -> list[Finding]:
     scores = ranking.first(asked, lists)
     most = max(LOOKS, 3 * search.limit)
-    wanted = ranking.wanted(asked)
+    wanted, exactly = ranking.wanted(asked), any(len(unit.terms) > 1 for unit in asked.units)
     documents: dict[int, Document] = {}
     spots: dict[int, ranking.Spots] = {}
     for document, about in _admitted(index, _ordered(index, scores, lists), search):
-        there = wanted.spots(about.text)
+        there = wanted.spots(about.text, exactly)
         if ranking.matches(asked, there):
             documents[document], spots[document] = about, there
         if len(documents) >= most:

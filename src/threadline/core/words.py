@@ -17,6 +17,7 @@ from threadline.core.stems import stem
 VERSION = 1  # of these rules: an index that was made by others is made anew
 
 TERM_CHARS = 64  # a longer one is cut: more than any hash in hexadecimal
+WORD_CHARS = 6  # of a word and the space after it, about
 CAMEL_CHARS = 40  # longer mixtures of cases are nobody's words but base64
 HEAD_CHARS, TAIL_CHARS = 150_000, 50_000  # of a longer text: how it begins and how it ends
 
@@ -66,46 +67,51 @@ def _words(text: str) -> list[str]:
 
 
 class Wanted:
-    """Terms to look for in texts. Most words of a text are none of them, and their first letters tell."""
+    """Terms to look for in texts. Most words of a text are none of them, and their first letters tell: a stem is the
+    beginning of its word, but for its last letters."""
 
     def __init__(self, terms: Iterable[str], beginnings: Iterable[str] = ()) -> None:
         self.beginnings = tuple(beginnings)
         self.terms = frozenset(terms)
-        self._heads = frozenset(term[:2] for term in self.terms)
+        heads = {term[: min(6, max(1, len(term) - 2))] for term in (*self.terms, *self.beginnings) if term.isascii()}
+        either = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in head) for head in sorted(heads))
+        humps = "[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]+[a-z][A-Za-z0-9]*"  # parts of those begin anywhere
+        self._likely = re.compile(f"(?<![A-Za-z0-9])(?:(?:{'|'.join(either)})[A-Za-z0-9]*|{humps})")
 
     def holds(self, term: str) -> bool:
         return term in self.terms or (bool(self.beginnings) and term.startswith(self.beginnings))
 
-    def may_be(self, word: str) -> bool:
-        """False only for a word that is certainly none of them, nor are its parts."""
-        if word[:2] in self._heads or word[:1] in self._heads or self.beginnings:
-            return True
-        return not (word.islower() and word.isascii())
-
-    def spots(self, text: str) -> tuple[dict[str, list[int]], int]:
-        """Where in a text they stand, counted in terms, and how many terms it has."""
+    def spots(self, text: str, exactly: bool) -> tuple[dict[str, list[int]], int]:
+        """Where in a text they stand, counted in terms, and how many terms it has; unless `exactly`, about."""
+        if not exactly and text.isascii():
+            return self._about(text)
         found: dict[str, list[int]] = {}
         at = 0
         for word in _words(text):
-            if self.may_be(word):
-                parts, whole = parts_of(word)
-                for i, term in enumerate(parts if whole is None else (*parts, whole)):
-                    if self.holds(term):
-                        found.setdefault(term, []).append(at + i if i < len(parts) else at)
-                at += len(parts)
-            else:
-                at += 1
+            parts, whole = parts_of(word)
+            for i, term in enumerate(parts):
+                if self.holds(term):
+                    found.setdefault(term, []).append(at + i)
+            if whole is not None and self.holds(whole):
+                found.setdefault(whole, []).append(at)
+            at += len(parts)
         return found, at
+
+    def _about(self, text: str) -> tuple[dict[str, list[int]], int]:
+        found: dict[str, list[int]] = {}
+        for first, _, terms in self.places(text):
+            for term in terms:
+                found.setdefault(term, []).append(first // WORD_CHARS)
+        return found, len(_ASCII_WORD.findall(text))
 
     def places(self, text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """Where in a text (normalised as `composed` does it) there are words of them, and their terms."""
-        for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
-            if self.may_be(found.group()):
-                for first, last, word in _unjoined(found.group(), found.start()):
-                    parts, whole = parts_of(word)
-                    terms = tuple(filter(self.holds, (*parts, whole) if whole else parts))
-                    if terms:
-                        yield first, last, terms
+        for found in (self._likely if text.isascii() else _WORD).finditer(text):
+            for first, last, word in _unjoined(found.group(), found.start()):
+                parts, whole = parts_of(word)
+                terms = tuple(filter(self.holds, (*parts, whole) if whole else parts))
+                if terms:
+                    yield first, last, terms
 
 
 def _unjoined(word: str, start: int) -> Iterator[tuple[int, int, str]]:
