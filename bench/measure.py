@@ -44,10 +44,10 @@ def _once(call: Callable[[], object], repeat: int) -> float:
 
 def cpu_ms_of_script(script: str, rounds: int = 7) -> float:
     """CPU time of a new process that runs the script, without that of an empty one."""
-    return min(_child_ms(script) for _ in range(rounds)) - min(_child_ms("pass") for _ in range(rounds))
+    return min(child_ms(script) for _ in range(rounds)) - min(child_ms("pass") for _ in range(rounds))
 
 
-def _child_ms(script: str) -> float:
+def child_ms(script: str) -> float:
     measured = (
         "import resource, subprocess, sys\n"
         "subprocess.run([sys.executable, '-c', sys.argv[1]], check=True)\n"

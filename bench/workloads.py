@@ -12,6 +12,7 @@ from pathlib import Path
 import apsw
 
 import threadline
+from bench.commands import commands
 from bench.contexts import context
 from bench.families import tree, usage
 from bench.floors import BareLog, bare_listing, bare_tail
@@ -165,6 +166,7 @@ ALL: tuple[Callable[[Path, int], Iterator[Found]], ...] = (
     context,
     syncs,
     listing,
+    commands,
     life,
     usage,
     tree,

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import threadline
-from threadline import AsyncSession, AsyncStore, Batch, Draft, DraftWriter, Lease, Session, Store
+from threadline import AsyncMemory, AsyncSession, AsyncStore, Batch, Draft, DraftWriter, Lease, Memory, Session, Store
 from threadline.aio import AsyncChanges, AsyncDraft, AsyncDraftWriter, AsyncLease, AsyncPage, AsyncPages, Threads
 from threadline.store import Page
 
@@ -21,8 +21,9 @@ PAIRS = [
     (Lease, AsyncLease),
     (Draft, AsyncDraft),
     (DraftWriter, AsyncDraftWriter),
+    (Memory, AsyncMemory),
 ]
-IMMEDIATE = {"id", "key", "namespace", "text"}  # facts that a handle knows without asking the store
+IMMEDIATE = {"id", "key", "namespace", "text", "project", "root"}  # facts that a handle knows without asking the store
 # Arguments that may also be a handle or a function of the async kind.
 ALSO_ASYNC = {"session_id", "session", "parent", "summary"}
 PRIVATE_TO_PAGES = {"following"}  # `async for` does it
@@ -40,10 +41,11 @@ BOTH = [(sync, async_, name) for sync, async_ in PAIRS for name in methods(sync,
 
 
 def test_both_have_the_same_names(store: Store, session: Session) -> None:
-    page, threads = store.sessions(), Threads()
+    page, threads, memory = store.sessions(), Threads(), store.memory()
 
     assert public(store) == public(AsyncStore(store, threads))
     assert public(session) == public(AsyncSession(session, threads))
+    assert public(memory) == public(AsyncMemory(memory, threads))
     assert public(page) - PRIVATE_TO_PAGES == public(AsyncPage(page, threads))
 
 
@@ -98,6 +100,7 @@ def test_whatever_a_store_gives_can_be_awaited(name: str) -> None:
         "AsyncChanges": AsyncChanges,
         "AsyncSession": AsyncSession,
         "AsyncStore": AsyncStore,
+        "AsyncMemory": AsyncMemory,
     }
 
     returned = lazy.get(member.__annotations__["return"], Coroutine)

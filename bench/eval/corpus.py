@@ -45,15 +45,23 @@ def half(words: str, which: int) -> list[str]:
     return [word.replace("_", " ") for word in words.split()][which::2]
 
 
-PEOPLE = """Anna Boris Carla Dmitri Elena Farid Greta Hassan Ines Jonas Keiko Liam Maya Nils Olga Pedro Quinn Rosa Samir Tara
-Umberto Vera Wanda Xavier Yusuf Zoe Alma Bruno Cleo Dario"""
-SURNAMES = """Adler Bianchi Castillo Dvorak Eriksen Fontaine Grigoryan Horvat Ivanova Jansen Kowalski Lindqvist Moreau Novak
-Okafor Petrov Rahimi Sandoval Tanaka Ueda Vasquez Weber Yamada Zeman"""
+PEOPLE = """
+Anna Boris Carla Dmitri Elena Farid Greta Hassan Ines Jonas Keiko Liam Maya Nils Olga Pedro Quinn Rosa Samir
+Tara Umberto Vera Wanda Xavier Yusuf Zoe Alma Bruno Cleo Dario
+"""
+SURNAMES = """
+Adler Bianchi Castillo Dvorak Eriksen Fontaine Grigoryan Horvat Ivanova Jansen Kowalski Lindqvist Moreau Novak
+Okafor Petrov Rahimi Sandoval Tanaka Ueda Vasquez Weber Yamada Zeman
+"""
 PETS = "beagle tabby_cat parrot rabbit hamster iguana pony goldfish greyhound tortoise kitten spaniel"
-HOBBIES = """pottery archery birdwatching calligraphy climbing chess sailing weaving fencing gardening juggling kayaking
-knitting origami painting rowing sculpting skating surfing yoga"""
-CITIES = """Lisbon Prague Osaka Toronto Nairobi Lima Oslo Cairo Dublin Hanoi Athens Bergen Bogota Krakow Seville Tbilisi
-Zagreb Kyoto Porto Vienna"""
+HOBBIES = """
+pottery archery birdwatching calligraphy climbing chess sailing weaving fencing gardening juggling kayaking
+knitting origami painting rowing sculpting skating surfing yoga
+"""
+CITIES = """
+Lisbon Prague Osaka Toronto Nairobi Lima Oslo Cairo Dublin Hanoi Athens Bergen Bogota Krakow Seville Tbilisi
+Zagreb Kyoto Porto Vienna
+"""
 FOODS = "risotto ramen paella goulash pierogi tagine dumplings ceviche moussaka lasagna biryani gnocchi falafel borscht"
 JOBS = (
     "nurse librarian architect pilot baker translator plumber geologist dentist florist welder curator chemist tailor"
@@ -64,16 +72,28 @@ ILLS = "a_sprained_ankle the_flu a_migraine a_broken_wrist back_pain pneumonia a
 BOOKS = "Dune Middlemarch Beloved Ulysses Emma Walden Kim Persuasion Germinal Siddhartha Nostromo Candide"
 MONTHS = "January February March April May June July August September October November December"
 
-THINGS = """payment session user invoice search email image login feature audit rate report token file cart password data
-notification retry config order stock coupon account"""
-PARTS = """webhook cache profile export index queue resizer form flags log limiter builder refresh upload total reset importer hub
-policy loader worker client parser router"""
-ERRORS = """TimeoutError KeyError ECONNRESET DeadlockDetected UnicodeDecodeError OutOfMemory StaleElementReference
-PermissionDenied EADDRINUSE NullPointerException RecursionError ChecksumMismatch SIGSEGV CertificateExpired"""
-CAUSES = """a_missing_index an_unclosed_cursor a_race_between_workers a_wrong_time_zone an_off_by_one_bound a_leaked_socket
-a_stale_cache_entry a_missing_await a_circular_import an_integer_overflow a_trailing_newline a_shared_mutable_default"""
-FIXES = """adding_a_lock bumping_the_pool_size pinning_the_dependency rewriting_the_query escaping_the_header batching_the_inserts
-closing_the_handle validating_the_input raising_the_limit caching_the_result splitting_the_transaction flushing_the_buffer"""
+THINGS = """
+payment session user invoice search email image login feature audit rate report token file cart password data
+notification retry config order stock coupon account
+"""
+PARTS = """
+webhook cache profile export index queue resizer form flags log limiter builder refresh upload total reset
+importer hub policy loader worker client parser router
+"""
+ERRORS = """
+TimeoutError KeyError ECONNRESET DeadlockDetected UnicodeDecodeError OutOfMemory StaleElementReference
+PermissionDenied EADDRINUSE NullPointerException RecursionError ChecksumMismatch SIGSEGV CertificateExpired
+"""
+CAUSES = """
+a_missing_index an_unclosed_cursor a_race_between_workers a_wrong_time_zone an_off_by_one_bound a_leaked_socket
+a_stale_cache_entry a_missing_await a_circular_import an_integer_overflow a_trailing_newline
+a_shared_mutable_default
+"""
+FIXES = """
+adding_a_lock bumping_the_pool_size pinning_the_dependency rewriting_the_query escaping_the_header
+batching_the_inserts closing_the_handle validating_the_input raising_the_limit caching_the_result
+splitting_the_transaction flushing_the_buffer
+"""
 TOOLS = "terraform ansible webpack pytest cmake docker nginx redis kafka grafana celery ruff"
 
 

@@ -11,8 +11,10 @@ TYPE_CHECKING = False  # type checkers take it for true; importing typing for it
 if TYPE_CHECKING:
     from threadline import formats as formats
     from threadline import postgres as postgres
+    from threadline import records as records
     from threadline import tokenizers as tokenizers
     from threadline import transcripts as transcripts
+    from threadline.aio import AsyncMemory as AsyncMemory
     from threadline.aio import AsyncSession as AsyncSession
     from threadline.aio import AsyncStore as AsyncStore
     from threadline.aio import aopen as aopen
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from threadline.core.goals import Goal as Goal
     from threadline.core.inbox import Queued as Queued
     from threadline.core.reading import View as View
+    from threadline.core.receipts import Pending as Pending
+    from threadline.core.receipts import Receipt as Receipt
     from threadline.core.searching import Indexing as Indexing
     from threadline.core.spending import Request as Request
     from threadline.core.usage import Usage as Usage
@@ -61,6 +65,16 @@ if TYPE_CHECKING:
     from threadline.errors import Uncertain as Uncertain
     from threadline.hits import Hit as Hit
     from threadline.leases import Lease as Lease
+    from threadline.memory.anchors import AnchorCheck as AnchorCheck
+    from threadline.memory.chains import Chain as Chain
+    from threadline.memory.nodes import Node as Node
+    from threadline.memory.promotion import Archive as Archive
+    from threadline.memory.promotion import Collection as Collection
+    from threadline.memory.promotion import Ending as Ending
+    from threadline.memory.promotion import Promotion as Promotion
+    from threadline.memory.promotion import Summary as Summary
+    from threadline.memory.recalling import Recalled as Recalled
+    from threadline.memory.rendering import Handoff as Handoff
     from threadline.messages import Media as Media
     from threadline.messages import Message as Message
     from threadline.messages import Other as Other
@@ -80,16 +94,25 @@ if TYPE_CHECKING:
     from threadline.store import VerifyReport as VerifyReport
     from threadline.store import copy as copy
     from threadline.store import open as open
+    from threadline.working_memory import Memory as Memory
+    from threadline.working_memory import MemoryEvent as MemoryEvent
 
 __version__ = "0.1.0"
 
 _HOMES = {
     "threadline.store": ("Page", "PrunePlan", "Store", "VerifyReport", "copy", "open"),
     "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo", "Tree"),
-    "threadline.aio": ("AsyncSession", "AsyncStore", "aopen"),
+    "threadline.aio": ("AsyncMemory", "AsyncSession", "AsyncStore", "aopen"),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),
+    "threadline.working_memory": ("Memory", "MemoryEvent"),
+    "threadline.memory.anchors": ("AnchorCheck",),
+    "threadline.memory.chains": ("Chain",),
+    "threadline.memory.nodes": ("Node",),
+    "threadline.memory.promotion": ("Archive", "Collection", "Ending", "Promotion", "Summary"),
+    "threadline.memory.recalling": ("Recalled",),
+    "threadline.memory.rendering": ("Handoff",),
     "threadline.hits": ("Hit",),
     "threadline.core.searching": ("Indexing",),
     "threadline.core.entries": ("Entry",),
@@ -98,6 +121,7 @@ _HOMES = {
     "threadline.core.reading": ("View",),
     "threadline.context": ("Context", "Difference", "diff_contexts", "should_compact"),
     "threadline.core.compaction": ("SUMMARY_PROMPT", "Plan", "plan_compaction"),
+    "threadline.core.receipts": ("Pending", "Receipt"),
     "threadline.core.spending": ("Request",),
     "threadline.core.usage": ("Usage",),
     "threadline.backends.backend": ("Problem", "Progress"),
@@ -128,7 +152,7 @@ _HOMES = {
         "Uncertain",
     ),
 }
-_ROOMS = ("formats", "postgres", "tokenizers", "transcripts")  # modules that are public as a whole
+_ROOMS = ("formats", "postgres", "records", "tokenizers", "transcripts")  # modules that are public as a whole
 _HOME_OF = {name: home for home, names in _HOMES.items() for name in names}
 
 __all__ = sorted(_HOME_OF)

@@ -12,7 +12,7 @@ import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager, suppress
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
@@ -22,6 +22,7 @@ from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
 from threadline.core.goals import Goal
 from threadline.core.reading import Entries
+from threadline.core.receipts import Receipt
 from threadline.core.snippets import MARKS
 from threadline.core.spending import Prices, PriceTable
 from threadline.core.usage import UsageLike
@@ -30,11 +31,13 @@ from threadline.errors import Closed, Damaged
 from threadline.following import ENDS, Changes, Follow, Hub
 from threadline.hits import Hit
 from threadline.leases import Holding, Lease, Terms, Turn, terms
+from threadline.memory.nodes import Node
 from threadline.messages import Message
 from threadline.pen import MessageLike
 from threadline.session import Batch, PendingCall, Session, SessionInfo, info_of
 from threadline.store import MAX_DEPTH, Clock, Page, Store
 from threadline.store import open as open_store
+from threadline.working_memory import EVERY, MAX_IDLE, Memory, SessionLike
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -196,6 +199,7 @@ class AsyncSession:
     take = in_session(Session.take)
     entry = in_session(Session.entry)
     read = in_session(Session.read)
+    redact = in_session(Session.redact)
     rename = in_session(Session.rename)
     tag = in_session(Session.tag)
     untag = in_session(Session.untag)
@@ -633,6 +637,93 @@ class AsyncPages:
         return AsyncPage(await self._threads.run(self._start), self._threads)
 
 
+def in_memory(
+    method: Callable[Concatenate[Memory, P], T],
+) -> Callable[Concatenate[AsyncMemory, P], Coroutine[Any, Any, T]]:
+    @wraps(method)
+    async def call(self: AsyncMemory, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._threads.run(partial(method, self._memory, *args, **kwargs))
+
+    return call
+
+
+class AsyncMemory:
+    """A Memory whose methods are awaited. See Memory for what each promises."""
+
+    def __init__(self, memory: Memory, threads: Threads) -> None:
+        self._memory = memory
+        self._threads = threads
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._memory)[1:]}"
+
+    def __await__(self) -> Generator[Any, None, AsyncMemory]:
+        """`await store.memory(…)` reads like everything else, though it has nothing to wait for."""
+        return self._ready().__await__()
+
+    async def _ready(self) -> AsyncMemory:
+        return self
+
+    @property
+    def project(self) -> str | None:
+        return self._memory.project
+
+    @property
+    def root(self) -> str:
+        return self._memory.root
+
+    claim = in_memory(Memory.claim)
+    claims = in_memory(Memory.claims)
+    compress = in_memory(Memory.compress)
+    supersede = in_memory(Memory.supersede)
+    retire = in_memory(Memory.retire)
+    reroot = in_memory(Memory.reroot)
+    get = in_memory(Memory.get)
+    active = in_memory(Memory.active)
+    recall = in_memory(Memory.recall)
+    provenance = in_memory(Memory.provenance)
+    descendants = in_memory(Memory.descendants)
+    roots = in_memory(Memory.roots)
+    render = in_memory(Memory.render)
+    events = in_memory(Memory.events)
+    chains = in_memory(Memory.chains)
+    chain = in_memory(Memory.chain)
+    create_chain = in_memory(Memory.create_chain)
+    extend = in_memory(Memory.extend)
+    stash = in_memory(Memory.stash)
+    pop = in_memory(Memory.pop)
+    archive_chain = in_memory(Memory.archive_chain)
+    supersede_chain = in_memory(Memory.supersede_chain)
+    promote = in_memory(Memory.promote)
+    promote_all = in_memory(Memory.promote_all)
+    summary = in_memory(Memory.summary)
+    end = in_memory(Memory.end)
+    handoff = in_memory(Memory.handoff)
+    archives = in_memory(Memory.archives)
+    recover = in_memory(Memory.recover)
+    gc = in_memory(Memory.gc)
+    check_anchors = in_memory(Memory.check_anchors)
+
+    async def session(self, agent: str | None = None, max_idle: timedelta = MAX_IDLE) -> AsyncSession:
+        return AsyncSession(await self._threads.run(partial(self._memory.session, agent, max_idle)), self._threads)
+
+    async def cycle(
+        self,
+        session: SessionLike,
+        summary: Callable[[list[Node]], str | Awaitable[str]],
+        *,
+        every: int = EVERY,
+        agent: str | None = None,
+    ) -> Node | None:
+        """As Memory.cycle; the function may be async, and runs on the event loop between reading and writing."""
+        due = await self._threads.run(partial(self._memory._turn, session, agent, every))
+        if due is None:
+            return None
+        content = summary(due)
+        told = await content if inspect.isawaitable(content) else content
+        return await self._threads.run(partial(self._memory._fold, session, agent, due, told))
+
+
 class AsyncStore:
     """A Store whose methods are awaited, from any number of event loops. See Store for what each promises."""
 
@@ -662,6 +753,9 @@ class AsyncStore:
 
     def within(self, namespace: str) -> AsyncStore:
         return AsyncStore(self._store.within(namespace), self._threads)
+
+    def memory(self, project: str | None = None, root: str | os.PathLike[str] | None = None) -> AsyncMemory:
+        return AsyncMemory(self._store.memory(project, root), self._threads)
 
     async def close(self) -> None:
         if not self._threads._closed:
@@ -754,6 +848,9 @@ class AsyncStore:
         self, session_id: str | Session | AsyncSession, cascade: bool = True, expect: int | None = None
     ) -> int:
         return await self._threads.run(partial(self._store.delete, _plain(session_id), cascade, expect))
+
+    async def erase(self, session_id: str | Session | AsyncSession, cascade: bool = False) -> Receipt:
+        return await self._threads.run(partial(self._store.erase, _plain(session_id), cascade))
 
     async def search(
         self,

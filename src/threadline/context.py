@@ -207,7 +207,7 @@ class _Building:
 
     def _size(self, said: Sequence[Said], entries: Sequence[Entry]) -> int:
         """The tokens of what is sent: as counted at append where it is the entry's own message, else counted now."""
-        known = {entry.seq: entry for entry in entries}
+        known = {entry.seq: entry for entry in entries if entry.redacted is None}
         return sum(
             entry.tokens if (entry := known.get(seq)) is not None and entry.message is message else self._count(message)
             for seq, message in said

@@ -32,6 +32,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from datetime import datetime
 
 
@@ -49,7 +50,13 @@ class NotFound(ThreadlineError):
 
 
 class Conflict(ThreadlineError):
-    """Somebody else was first, or the name is taken. Nothing was written."""
+    """Somebody else was first, the name is taken, or others hold what is to go. Nothing was written.
+
+    `sessions` are the ids of those that are in the way, where it is about sessions."""
+
+    def __init__(self, message: str, sessions: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.sessions = tuple(sessions)
 
 
 class Stale(Conflict):
@@ -105,10 +112,11 @@ class ReadOnly(ThreadlineError):
 
 
 class NotActive(ThreadlineError):
-    """The session is archived or in the trash. Restore it before writing."""
+    """The session is archived or in the trash, or has ended in a memory. Bring it back before writing."""
 
-    def __init__(self, session: str, status: str) -> None:
-        super().__init__(f"session {session!r} is {status}: store.restore({session!r}) makes it writable again")
+    def __init__(self, session: str, status: str, hint: str = "") -> None:
+        hint = hint or f"store.restore({session!r}) makes it writable again"
+        super().__init__(f"session {session!r} is {status}: {hint}")
         self.session = session
         self.status = status
 
@@ -226,7 +234,10 @@ class StoreBusy(ThreadlineError):
 
 
 class StoreFull(ThreadlineError):
-    """No space is left on the device. Nothing was written; free some space and call again."""
+    """No space is left on the device. Nothing was written.
+
+    Free some space, or remove sessions: `delete`, `erase`, `redact` and `prune` still work, out of a reserve that a
+    store in a file keeps beside it."""
 
 
 class StoreFailed(ThreadlineError):

@@ -28,6 +28,7 @@ from threadline.core.goals import Goal, goal_at
 from threadline.core.inbox import Queued, letter
 from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
+from threadline.core.receipts import Receipt
 from threadline.core.session_state import state_at
 from threadline.core.spending import Prices, Request, Spending, charged, total
 from threadline.core.streams import NewStream, Settling, Stream
@@ -710,11 +711,20 @@ class Session:
 
     # -- what is said of it ----------------------------------------------------------------------------
 
-    def rename(self, title: str, auto: bool = False) -> None:
+    def redact(self, seq: int, reason: str) -> Receipt:
+        """Take the content of one entry away, for good: no byte of it is left, or the receipt says which.
+
+        A tombstone keeps its place, its digest and the chain; `Entry.redacted` is the reason. It goes for all who share
+        the entry, and from what was taken from it: title and preview, the state, an idempotency key of its own. Later
+        texts that tell of it, such as summaries, are entries of their own."""
+        why = check_name(reason, "reason")
+        return self._backend.redact(self._made(), check_seq(seq, "seq"), why, self._pen.now())
+
+    def rename(self, title: str, auto: bool = False, *, at: datetime | None = None) -> None:
         """Give it a title. With `auto` (a machine's title) a person's is left alone."""
         if not isinstance(title, str):
             raise InvalidArgument(f"a title is text, not {title!r}")
-        self._change(title=title, titled_by="machine" if auto else "person")
+        self._change(at, title=title, titled_by="machine" if auto else "person")
 
     def tag(self, *tags: str) -> None:
         self._change(tag=tuple(check_name(tag, "tag") for tag in tags))
@@ -732,12 +742,13 @@ class Session:
         system: str | UnsetType | None = UNSET,
         meta: dict[str, Any] | None = None,
         lease: Holding | None = None,
+        at: datetime | None = None,
     ) -> None:
         """Change what is given. `meta` is merged (None removes a name from it); a new `system` is also an entry."""
         given: dict[str, Any] = {"agent": agent, "model": model, "provider": provider, "cwd": cwd, "system": system}
         fields = check_about({name: value for name, value in given.items() if value is not UNSET}, meta)
-        change = Change(at=self._pen.now(), fields=fields, meta=meta or {})
-        ops = [self._pen.say("system", {"system": system})] if system is not UNSET else []
+        change = Change(at=self._pen.now() if at is None else time_of(at), fields=fields, meta=meta or {})
+        ops = [self._pen.say("system", {"system": system}, at=at)] if system is not UNSET else []
         self._backend.write(Target(self._made()), ops, change=change, lease=self._token(lease))
 
     # -- how it gets there -----------------------------------------------------------------------------
@@ -796,8 +807,8 @@ class Session:
         known = partial(charged, agent=about.agent, model=about.model, prices=self._pen.prices)
         return [op if op.spent is None else _spent_so(op, known(op.spent)) for op in ops]
 
-    def _change(self, **what: Any) -> None:
-        self._backend.change(self._made(), Change(at=self._pen.now(), **what))
+    def _change(self, at: datetime | None = None, **what: Any) -> None:
+        self._backend.change(self._made(), Change(at=self._pen.now() if at is None else time_of(at), **what))
 
     def _found(self) -> Ref | None:
         """The session in the store, looked up until it is there: another process may have made it."""

@@ -7,7 +7,7 @@ from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, timedelta
 from os import urandom
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
 from threadline.core.entries import moment
+from threadline.core.receipts import Receipt
 from threadline.core.searching import Indexing
 from threadline.core.snippets import MARKS
 from threadline.core.spending import PriceTable, totals
@@ -29,6 +30,9 @@ from threadline.hits import Hit, OnIndexed, asked, catch_up, hit_of
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, check_seq_or_none, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
+
+if TYPE_CHECKING:
+    from threadline.working_memory import Memory
 
 LIMIT_MAX = 1_000_000  # of sessions in one page
 MAX_DEPTH = 3  # of sub-agents of sub-agents: deeper is more often a runaway than a plan
@@ -311,6 +315,14 @@ class Store:
         session spent stays with its parent, if it has one. With `expect` it raises Stale if the head moved."""
         return self._backend.delete(self.get(session_id)._made(), bool(cascade), check_seq_or_none(expect, "expect"))
 
+    def erase(self, session_id: str | Session, cascade: bool = False) -> Receipt:
+        """Remove a session so that no byte of it is left: not in the file, its WAL or its indexes, names included.
+
+        The receipt says what is still `pending`, why, and until when; on PostgreSQL that is always something. Forks and
+        sub-agents hold parts of it: Conflict names them, unless `cascade`, which erases them, too, detached ones
+        included. Copies that were made before, backups and exports, are out of reach. Reads the whole file once."""
+        return self._backend.erase(self.get(session_id)._made(), bool(cascade), self._pen.now())
+
     def prune(self, *, older_than: timedelta, dry_run: bool = True) -> PrunePlan:
         """Which active sessions nobody has changed for so long, nor anything below them; they are only listed.
 
@@ -353,6 +365,16 @@ class Store:
         found = totals(self._backend.spent_by(query), self._pen.prices)
         told = {tuple(map(_usage_key, names, group)): usage for group, usage in found.items()}
         return {key[0]: usage for key, usage in told.items()} if isinstance(by, str) else dict(told)
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def memory(self, project: str | None = None, root: str | os.PathLike[str] | None = None) -> Memory:
+        """The memory of a project, or the global one; it begins with its first claim.
+
+        `root` is the folder of the project, which anchors lead into; by default the current one."""
+        from threadline.working_memory import Memory  # most programs that only log never need it
+
+        return Memory(self, project, root)
 
     def _set_status(self, session_id: str | Session, status: str) -> None:
         ref = self.get(session_id)._made()

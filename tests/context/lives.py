@@ -3,55 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
-from typing import Any
 
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 from provider_strategies import CONVERSATIONS
+from torture import lives as lives_of_dice
+from torture.lives import PROVIDERS
 
-from threadline import Message, Text, ThreadlineError, ToolCall, formats
-from threadline.context import Context, Wish, build
-from threadline.core.compaction import Seen, seen
-from threadline.core.fold import State
-from threadline.core.view import spans_at
-from threadline.core.window import read_source
+from threadline import Message, Text, ToolCall, formats
 from threadline.messages import Media, Other, Part, Reasoning, ToolResult
 from threadline.testing import strategies
-from threadline.testing.memory import MemoryLog
 from threadline.testing.strategies import Step, resolve
 
-PROVIDERS = ("anthropic", "openai", "responses", "gemini")
+__all__ = ["PROVIDERS", "Life", "lives"]
 
 
-def count(message: Message) -> int:
-    return 1 + len(message.text) // 4 + 3 * len(message.parts)
-
-
-class Life(MemoryLog):
-    """A log that steps are applied to, and whose contexts are read at any of its moments."""
+class Life(lives_of_dice.Life):
+    """A log that steps are applied to, without a model."""
 
     def __init__(self, steps: list[Step]) -> None:
         super().__init__()
+        self.model = None
         for step in steps:
-            verb, options = step.verb, {name: resolve(value, self) for name, value in step.options.items()}
-            with suppress(ThreadlineError):  # a step that makes no sense where it stands is refused
-                self.do(verb, **options)
-
-    def landmarks(self, of: str) -> list[Any]:
-        if of == "visible":
-            return [entry.seq for entry in self.visible(self.head)]
-        if of == "fold":
-            return [row.seq for row in self.kept if row is not None and row.kind in ("compaction", "replacement")]
-        return [part.id for row in self.visible(self.head) for part in row.message.calls]
-
-    def visible(self, at: int) -> list[Seen]:
-        return seen(self, spans_at(self, at))
-
-    def context(self, at: int, **wish: Any) -> Context:
-        asked = Wish(**wish)
-        state: State = self.states[at]
-        return build(read_source(self, "memory", state, asked.limits(False), system=None), asked, self._pen.tokens)
+            self.step(step.verb, **{name: resolve(value, self) for name, value in step.options.items()})
 
 
 # -- what is said --------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ from threadline.aio import (
     AsyncEntries,
     AsyncFollow,
     AsyncLease,
+    AsyncMemory,
     AsyncPage,
     AsyncSession,
     Threads,
@@ -68,6 +69,7 @@ ASYNC = (
     AsyncDraftWriter,
     AsyncFollow,
     AsyncChanges,
+    AsyncMemory,
 )
 
 

@@ -4,93 +4,29 @@ from __future__ import annotations
 
 import os
 import shutil
-import threading
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
 import apsw
 import pytest
-from processes import at_once, exit_code, fork
+from processes import at_once
+from torture import backups
+from torture.backups import under_load, until_busy
+from torture.runner import Unit
 
 import threadline
 from threadline import Session, Store
-from threadline.testing import scaled
+from threadline.testing import scaled, seed
 
 WRITERS = 4
 
 
-@contextmanager
-def under_load(path: Path) -> Iterator[None]:
-    """Four processes write until the block ends: entries, pairs that belong together, sessions, forks."""
-    over, end = os.pipe()
-    writers = [fork(partial(_write, path, f"writer{i}", over, end)) for i in range(WRITERS)]
-    os.close(over)
-    try:
-        yield
-    finally:
-        os.close(end)
-        assert [exit_code(pid) for pid in writers] == [0] * WRITERS
+def test_a_backup_under_load_is_a_prefix_of_every_log(tmp_path: Path) -> None:
+    trials = backups.trials(Unit(seed(), 0, scaled(5)), tmp_path)
 
-
-def _write(path: Path, writer: str, over: int, end: int) -> None:
-    os.close(end)
-    ended = threading.Event()
-    threading.Thread(target=lambda: (os.read(over, 1), ended.set()), daemon=True).start()
-    with threadline.open(path) as store:
-        shared, n = store.session("shared"), 0
-        while not ended.is_set():
-            shared.append(f"{writer}:{n}", key=f"{writer}:{n}")
-            own = store.session(f"{writer} {n // 20}")
-            own.extend([f"{n} a", f"{n} b"])
-            if n % 20 == 19:
-                own.fork().append("forked")
-            n += 1
-
-
-def until_busy(session: Session) -> None:
-    """Wait until the log has grown by a good many entries."""
-    head = session.head
-    while session.head < head + 40:
-        time.sleep(0.001)
-
-
-def logs(store: Store) -> dict[str, list[str]]:
-    """Every session's entries by its id, and that they have no holes."""
-    found = {}
-    for info in store.sessions(order="created"):
-        entries = list(store.get(info.id).entries())
-        assert [entry.seq for entry in entries] == list(range(1, info.head + 1))
-        found[info.id] = [entry.message.text for entry in entries if entry.message]
-    return found
-
-
-def check_pairs(store: Store) -> None:
-    """What was written in one call is there whole or not at all."""
-    for i in range(WRITERS):
-        session = store.find(f"writer{i} 0")
-        assert session is None or session.head % 2 == 0
-
-
-def test_a_backup_under_load_is_a_prefix_of_every_log(path: Path, tmp_path: Path) -> None:
-    copies = [tmp_path / f"copy{n}.db" for n in range(scaled(8))]
-    with threadline.open(path) as store, under_load(path):
-        until_busy(store.session("shared"))
-        for copy in copies:
-            store.backup(copy)
-
-    with threadline.open(path) as store:
-        finally_there = logs(store)
-    for copy in copies:
-        with threadline.open(copy) as store:
-            assert store.verify().ok
-            check_pairs(store)
-            for id, texts in logs(store).items():
-                assert finally_there[id][: len(texts)] == texts
+    assert [trial.wrong for trial in trials if trial.wrong] == []
 
 
 def test_a_backup_holds_all_that_was_answered_before_it_began(session: Session, store: Store, tmp_path: Path) -> None:
@@ -104,7 +40,7 @@ def test_a_backup_holds_all_that_was_answered_before_it_began(session: Session, 
 
 def test_backups_of_a_growing_store_grow(path: Path, tmp_path: Path) -> None:
     heads = []
-    with threadline.open(path) as store, under_load(path):
+    with threadline.open(path) as store, under_load(path, WRITERS):
         for n in range(4):
             until_busy(store.session("shared"))
             store.backup(tmp_path / f"{n}.copy")

@@ -291,3 +291,44 @@ def test_moving_out_and_back_again_leaves_the_same_store(tmp_path: Path, postgre
         threadline.copy(server, last)
 
         assert everything(last) == everything(first)
+
+
+# -- what was redacted ---------------------------------------------------------------------------------
+
+
+def test_a_copy_has_the_tombstones(source: Store, target: Store) -> None:
+    session, said = source.new(), ["secret", Message.tool("c", "secret" * 2_000)]
+    session.extend(said, key="secret")
+    for seq in (1, 2):
+        session.redact(seq, "why")
+    report = threadline.copy(source, target)
+
+    assert report.problems == target.verify().problems == []
+    there = target.get(str(session.id))
+    assert [*there.entries()] == [*session.entries()]
+    assert [entry.seq for entry in there.extend(["secret", Message.tool("c", "secret" * 2_000)], key="secret")] == [
+        1,
+        2,
+    ]
+
+
+def test_what_was_redacted_since_is_redacted_there_by_the_next_copy(source: Store, target: Store) -> None:
+    session = source.new()
+    session.append("secret", key="secret")
+    session.append(Message.tool("c", "secret" * 2_000))
+    session.set_state({"token": "secret"})
+    session.set_state({"n": 1})
+    fork = session.fork()
+    fork.set_state({"m": 2})
+    threadline.copy(source, target)
+    for seq in (1, 2, 3):
+        fork.redact(seq, "why")
+    report = threadline.copy(source, target)
+    there = [target.get(str(each.id)) for each in (session, fork)]
+
+    assert report.problems == target.verify().problems == []
+    assert [[*each.entries()] for each in there] == [[*each.entries()] for each in (session, fork)]
+    assert "secret" not in repr([(each.info, [*each.entries()]) for each in there])
+    assert target.stats()["blobs"] == 0
+    assert there[1].append("secret", key="secret").seq == 1
+    assert threadline.copy(source, target).entries == 0

@@ -1,100 +1,22 @@
-"""What is acknowledged survives kill -9 of the whole server, whole, once, and in order.
-
-Four processes write to two sessions while the server is killed again and again. WAL that it only holds in memory is
-gone then, so this tests what is written before a commit is answered; relaxed durability must be caught by it."""
+"""What is acknowledged survives kill -9 of the whole server, whole, once, and in order. `torture.servers` has the
+trials."""
 
 from __future__ import annotations
 
-import os
-import signal
-import time
-from collections import Counter
-from collections.abc import Callable
-from itertools import count
 from random import Random
-from typing import NamedTuple
 
 import pytest
-from processes import fork
+from torture.servers import crash_under_load, told
 
-import threadline
-from threadline import Session, Store, ThreadlineError
 from threadline.testing import scaled, seed
 from threadline.testing.postgres import Server
 
-WRITERS = 4
-CRASHES = 4
-LIFE_S = (0.05, 0.4)
-
-
-class Report(NamedTuple):
-    """What was acknowledged and is not there, what is there twice though it has a key, and what verify says."""
-
-    acknowledged: int
-    lost: list[str]
-    doubled: list[str]
-    holes: list[str]
-    problems: list[str]
-
-
-def write_on(url: str, writer: int, durability: str, acknowledge: Callable[[str], object]) -> None:
-    """Appends, batches and rewinds of the view, keyed and not; whatever fails is simply not acknowledged."""
-    session: Session | None = None
-    for n in count():
-        name = f"{writer}:{n}"
-        try:
-            if session is None:
-                session = threadline.open(url, durability=durability).session(f"session {writer % 2}")
-            if n % 3 == 0:
-                session.append(f"{name}/0")
-            elif n % 3 == 1:
-                session.extend([f"{name}/{i}" for i in range(3)], key=name)
-            else:
-                with session.batch() as batch:
-                    batch.append(f"{name}/0", key=name)
-                    batch.rewind(0, key=f"{name} rewind")
-        except ThreadlineError:
-            time.sleep(0.02)
-            continue
-        acknowledge(name)
-
-
-def crash_under_load(server: Server, durability: str, crashes: int, rng: Random) -> Report:
-    reading, writing = os.pipe()
-    children = [
-        fork(lambda w=w: write_on(server.url(), w, durability, lambda name: os.write(writing, f"{name}\n".encode())))  # type: ignore[misc]
-        for w in range(WRITERS)
-    ]
-    os.close(writing)
-    try:
-        for _ in range(crashes):
-            time.sleep(rng.uniform(*LIFE_S))
-            server.kill()
-            server.start()
-    finally:
-        for child in children:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-    with os.fdopen(reading, "rb") as pipe, threadline.open(server.url()) as store:
-        return look(store, [line.decode() for line in pipe.read().split()])
-
-
-def look(store: Store, acknowledged: list[str]) -> Report:
-    stored: Counter[str] = Counter()
-    holes = []
-    for info in store.sessions():
-        entries = list(store.get(info.id).entries())
-        holes += [f"{info.key} after {i}" for i, entry in enumerate(entries) if entry.seq != i + 1]
-        stored.update(entry.message.text for entry in entries if entry.message is not None)
-    expected = {name: 3 if int(name.split(":")[1]) % 3 == 1 else 1 for name in acknowledged}
-    lost = [name for name, pieces in expected.items() if any(not stored[f"{name}/{i}"] for i in range(pieces))]
-    doubled = [text for text, times in stored.items() if times > 1]
-    return Report(len(acknowledged), lost, doubled, holes, [str(problem) for problem in store.verify().problems])
+CRASHES = 3
 
 
 def test_a_killed_server_loses_nothing_that_it_acknowledged() -> None:
     with Server() as server:
-        report = crash_under_load(server, "full", scaled(CRASHES), Random(seed()))
+        report = told(crash_under_load(server, "full", scaled(CRASHES), Random(seed())))
 
     assert report.acknowledged > 0
     assert report == (report.acknowledged, [], [], [], [])
@@ -105,7 +27,7 @@ def test_relaxed_durability_is_caught_losing() -> None:
     rng = Random(seed())
     for _ in range(10):
         with Server() as server:
-            report = crash_under_load(server, "relaxed", 1, rng)
+            report = told(crash_under_load(server, "relaxed", 1, rng))
         assert (report.doubled, report.holes, report.problems) == ([], [], [])  # but never half a call
         if report.lost:
             return

@@ -371,7 +371,7 @@ def test_a_read_only_store_reads_what_a_crash_left_in_the_wal_and_leaves_it_ther
     with threadline.open(path, read_only=True) as store:
         assert read_all(store) == ["one", "two", ""]
     assert stored_in(path) == before
-    assert sorted(before) == ["store.db", "store.db-wal"]
+    assert sorted(before) == ["store.db", "store.db-wal", "store.db.reserve"]
 
 
 def test_a_read_only_store_sees_what_others_write(path: Path) -> None:

@@ -228,16 +228,16 @@ def append(path: Path, text: str) -> None:
         store.session("s").append(text)
 
 
-def test_closing_leaves_only_the_database_and_the_lock(path: Path) -> None:
+def test_closing_leaves_only_the_database_its_lock_and_its_reserve(path: Path) -> None:
     append(path, "one")
 
-    assert files(path) == ["store.db", "store.db.lock"]
+    assert files(path) == ["store.db", "store.db.lock", "store.db.reserve"]
 
 
-def test_the_last_to_close_leaves_only_the_database_and_the_lock(path: Path) -> None:
+def test_the_last_to_close_leaves_only_the_database_its_lock_and_its_reserve(path: Path) -> None:
     at_once(*(partial(append, path, f"{n}") for n in range(8)))
 
-    assert files(path) == ["store.db", "store.db.lock"]
+    assert files(path) == ["store.db", "store.db.lock", "store.db.reserve"]
 
 
 def test_one_that_closes_leaves_the_wal_to_those_who_stay(path: Path, store: Store) -> None:

@@ -29,12 +29,14 @@ from threadline import (
     Other,
     Page,
     Part,
+    Pending,
     PendingCall,
     Plan,
     Problem,
     PrunePlan,
     Queued,
     Reasoning,
+    Receipt,
     Request,
     Session,
     SessionInfo,
@@ -252,6 +254,10 @@ def the_family(store: Store, session: Session) -> None:
         assert_type(child, Session)
     store.sessions(parent=session, root=False)
     assert_type(store.delete(session, cascade=False, expect=3), int)
+    receipt = store.erase(session, cascade=True)
+    assert_type(receipt, Receipt)
+    assert_type(receipt.pending, list[Pending])
+    assert_type(session.redact(3, "why"), Receipt)
     plan = store.prune(older_than=timedelta(days=30), dry_run=False)
     assert_type(plan, PrunePlan)
     assert_type(plan.sessions, list[str])
@@ -389,5 +395,7 @@ async def async_family(store: AsyncStore, session: AsyncSession) -> None:
     assert_type(await session.requests(), list[Request])
     assert_type(await store.usage(by="day"), dict[Any, Usage])
     assert_type(await store.delete(session), int)
+    assert_type(await store.erase(session), Receipt)
+    assert_type(await session.redact(3, "why"), Receipt)
     assert_type(await store.prune(older_than=timedelta(days=30)), PrunePlan)
     await store.sessions(parent=session)

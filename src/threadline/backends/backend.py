@@ -6,7 +6,7 @@ and hands rows back exactly as they were given. Errors of its engine become ours
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -16,10 +16,14 @@ from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.receipts import Receipt
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
+from threadline.memory.rows import Deed, Place
+
+T = TypeVar("T")
 
 ACTIVE, ARCHIVED, TRASHED = STATUSES = ("active", "archived", "trashed")
 
@@ -299,6 +303,26 @@ class Backend(Protocol):
         What others share of its log stays; nothing else of it does, and its number is never given again. Its parent,
         if it has one, is charged for what all of them spent. Raises Stale if the head is not the expected one."""
 
+    def erase(self, ref: Ref, cascade: bool, at: int) -> Receipt:
+        """Remove a session so that no byte of it is left, or say in the receipt which, why and until when.
+
+        Forks, children and whoever else reads its own log hold parts of it: with `cascade` they go along, and those
+        that hold parts of them; without, Conflict names them. What it shares of others' logs is theirs. Its parent, if
+        it has one, is charged for what all below it spent, and for nothing that tells whose it was."""
+
+    def redact(self, ref: Ref, seq: int, reason: str, at: int) -> Receipt:
+        """Put a tombstone in the place of an entry's content (`core.redaction.redacted`), for all who read it, and
+        take what was taken from it out of later entries (`echoes`) and out of what is said of sessions (`retold`).
+
+        No byte of it is left, or the receipt says which. Digest, chain and fold stay. `updated_at` moves on; neither
+        status nor lease is in the way. One that is redacted already stays as it is. Raises NotFound, Damaged."""
+
+    def tombstones(self, ref: Ref) -> list[Row]:
+        """The redacted entries of the session's own log. Costs nothing where there is none."""
+
+    def bury(self, ref: Ref, rows: Sequence[Row], at: int) -> None:
+        """Put tombstones into the session's own log that another store has there."""
+
     def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
         """The ids of active roots that were not changed since `before`, nor anything below them, oldest first.
 
@@ -366,6 +390,15 @@ class Backend(Protocol):
     def originals(self) -> Iterator[Original]:
         """Every session of every namespace, each after the one that it was forked from and the one that spawned it."""
 
+    def trees(self, after: bytes) -> list[bytes]:
+        """A page of the names of trees, in their order, after that one; empty at the end."""
+
+    def family(self, tree: bytes) -> list[Original]:
+        """The sessions of a tree; forks of one session stand in the order they were made, and so do its children."""
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        """What those of the keys stand for that the session knows, in the same order."""
+
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         """The idempotency keys of the session's own log, of entries after `after`."""
 
@@ -383,6 +416,20 @@ class Backend(Protocol):
         """Charge a session for requests exactly as another store holds them.
 
         One of an id that the tree knows takes the place of what was known, where that stands, unless it counts less."""
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        """Run a deed on a memory, which begins with it if it is not there, and write what it changes, in one
+        transaction. Those of one memory come one after the other. A deed may be run again if its commit fails."""
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        """Run a deed that changes nothing, on one moment of a memory; with `by_words` after bringing the index of words
+        up to date, where this store may write."""
+
+    def memories(self) -> Iterator[Place]:
+        """Every memory of every namespace."""
+
+    def forget(self, namespace: str, session: str) -> int:
+        """Remove the working memory of a session from all memories of its namespace, as `delete` does; how many."""
 
     def verify(self, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
         """All damage there is, and how much was looked at. `progress` is told now and then, in the same thread."""

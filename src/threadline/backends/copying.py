@@ -90,6 +90,7 @@ class _Copying:
         _check_same(self._target.log(there), reached, log, goal, original.salt, here.id)
         if reached.head > goal.head:  # it was written to since, which is none of our business
             return
+        self._bury(here, there, reached.head)
         self._carry(here, there)  # first: what is put away in the end takes nothing any more
         for portion in self._portions(original, log, reached, goal):
             self._target.receive(there, portion)
@@ -97,6 +98,13 @@ class _Copying:
             self._logs[own] = (there.lineage[-1].log, portion.state.head)
             self._tell(original)
         self._account(here, there)
+
+    def _bury(self, here: Ref, there: Ref, reached: int) -> None:
+        """What was redacted here since it was copied."""
+        known = {row.seq: row.body for row in self._target.tombstones(there)}
+        rows = [row for row in self._source.tombstones(here) if row.seq <= reached and known.get(row.seq) != row.body]
+        if rows:
+            self._target.bury(there, rows, max(row.tombstone().at for row in rows))
 
     def _carry(self, here: Ref, there: Ref) -> None:
         """What waits beside the log: the messages of the inbox, and drafts as far as they are stored."""

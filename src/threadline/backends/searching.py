@@ -20,6 +20,7 @@ from threadline.core.entries import MISTYPED, Row, moment
 from threadline.core.findable import TITLE, Findable, findable
 from threadline.core.questions import Question, Unit, question
 from threadline.core.ranking import Lists, Scores
+from threadline.core.redaction import is_redacted
 from threadline.core.searching import Answer, Search
 from threadline.core.snippets import snippet
 from threadline.core.view import Log, Spans, holds
@@ -251,7 +252,9 @@ def _told(row: Row | None) -> tuple[Findable, int] | None:
 
 
 def readable(row: Row) -> Findable | None:
-    """Who said what in an entry; None for one that is damaged, too: `verify` tells of it."""
+    """Who said what in an entry; None for one that was redacted, and for one that is damaged: `verify` tells of it."""
+    if is_redacted(row):
+        return None
     with suppress(Damaged, *MISTYPED, KeyError):
         row.check(None)
         return findable(row)

@@ -36,14 +36,37 @@ COMMANDS = {
     "restore": ("threadline.cli.status", "Make archived or trashed sessions active again."),
     "prune": ("threadline.cli.status", "Move to the trash what nobody has changed for long."),
     "delete": ("threadline.cli.status", "Remove sessions for good."),
+    "erase": ("threadline.cli.erase", "Remove a session so that no byte of it is left."),
+    "redact": ("threadline.cli.erase", "Take the content of one entry away for good."),
     "verify": ("threadline.cli.care", "Read everything and check it."),
     "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
+    "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
 }
+
+
+# Where `--help` lists them; those that nobody named here come last.
+SECTIONS = {
+    "Look": ("ls", "show", "search", "log", "tail", "context", "usage"),
+    "Change": ("fork", "rewind", "compact", "repair", "rename", "tag"),
+    "Put away": ("archive", "trash", "restore", "prune", "delete", "erase", "redact"),
+    "Bring in and take out": ("import", "export", "copy"),
+    "Look after": ("verify", "doctor", "backup", "stats", "index", "migrate"),
+}
+
+
+def sections() -> dict[str, list[str]]:
+    placed = {title: [name for name in names if name in COMMANDS] for title, names in SECTIONS.items()}
+    known = {name for names in placed.values() for name in names}
+    return placed | {"More": [name for name in COMMANDS if name not in known]}
+
+
+class HadEnough(Exception):
+    """Whoever reads what we print went away: `| head`, a pager that was quit. That is no failure."""
 
 
 class Commands(click.Group):
@@ -69,9 +92,17 @@ class Commands(click.Group):
             advice = f"did you mean {near[0]!r}?" if near else "`threadline --help` lists all commands"
             raise click.UsageError(f"no command {args[0]!r}: {advice}", ctx) from error
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:  # click would make it a failure
+            raise HadEnough from error
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, about) for name, (_, about) in COMMANDS.items()])
+        wide = max(map(len, COMMANDS))
+        for title, names in sections().items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(wide), COMMANDS[name][1]) for name in names])
 
     def main(self, args: Any = None, *others: Any, standalone_mode: bool = True, **extra: Any) -> Any:
         """The front door: runs the command, and ends the process with its exit code."""
@@ -88,7 +119,7 @@ def _exit_code(desk: Desk, run: Callable[[], Any]) -> int:
         code = run()
         desk.screen.flush()
         return code if isinstance(code, int) else 0
-    except BrokenPipeError:  # whoever read has had enough
+    except (HadEnough, BrokenPipeError):
         _let_go_of_stdout()
         return 0
     except (KeyboardInterrupt, click.Abort):
@@ -101,15 +132,12 @@ def _exit_code(desk: Desk, run: Callable[[], Any]) -> int:
     except click.ClickException as error:
         _tell(desk, error)
         return error.exit_code
+    except OSError as error:
+        _let_go_of_stdout()
+        place = f": {error.filename}" if error.filename else ""
+        _tell(desk, click.ClickException(f"{error.strerror or error}{place}"))
+        return 1
     except Exception as error:
-        if isinstance(error, OSError):
-            _tell(
-                desk,
-                click.ClickException(
-                    f"{error.strerror or error}{': ' + str(error.filename) if error.filename else ''}"
-                ),
-            )
-            return 1
         desk.debug = True
         _tell(desk, click.ClickException(f"this is a bug of threadline: {type(error).__name__}: {error}"))
         return 1
@@ -131,8 +159,9 @@ def _tell(desk: Desk, error: click.ClickException) -> None:
 
 
 def _let_go_of_stdout() -> None:
-    """Python flushes standard output once more at the end, and would complain."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno() if sys.__stdout__ else 1)
+    """Python flushes standard output once more at the end, and would complain that it still cannot."""
+    if sys.stdout is sys.__stdout__ and sys.__stdout__ is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.__stdout__.fileno())
 
 
 @click.group(cls=Commands, invoke_without_command=True)

@@ -33,7 +33,7 @@ class Progress:
         self._screen = screen
         self._label = label
         self.unit = unit
-        self._shown = sys.stderr.isatty() if shown is None else shown
+        self._shown = (sys.stderr is not None and sys.stderr.isatty()) if shown is None else shown
         self._clock = clock
         self._began = self._drawn_at = clock()
         self._drawn = 0

@@ -11,6 +11,7 @@ import sys
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from errno import EBADF
 from typing import IO, NamedTuple
 
 from threadline.cli.safe import one_line, plain
@@ -53,7 +54,7 @@ class Screen:
     """Standard output and standard error, and what they can do. Tests make one of their own."""
 
     def __init__(self, *, terminal: bool | None = None, width: int | None = None, colour: bool | None = None) -> None:
-        self.terminal = sys.stdout.isatty() if terminal is None else terminal
+        self.terminal = (sys.stdout is not None and sys.stdout.isatty()) if terminal is None else terminal
         self.colour = (self.terminal and _wants_colour()) if colour is None else colour
         self._width = width
         self._out: IO[str] | None = None
@@ -77,6 +78,8 @@ class Screen:
 
     def err(self, *pieces: Piece, end: str = "\n") -> None:
         """The same on standard error: what is not the answer (progress, hints, questions, what went wrong)."""
+        if sys.stderr is None:  # it was closed: nobody wants to know
+            return
         colour = self.colour and sys.stderr.isatty()
         sys.stderr.write(_encodable(self.painted(*pieces, colour=colour) + end, sys.stderr))
         sys.stderr.flush()
@@ -116,10 +119,13 @@ class Screen:
             _wait(process)
 
     def flush(self) -> None:
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
 
     def _write(self, text: str) -> None:
         out = self._out or sys.stdout
+        if out is None:
+            raise OSError(EBADF, "standard output is closed")
         out.write(_encodable(text, out))
 
 

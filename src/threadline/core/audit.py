@@ -64,11 +64,8 @@ class Audit:
 
     def _compare(self, row: Row) -> Iterator[Finding]:
         """Fold this entry anew and name every column that says otherwise."""
-        if row.kind in STRUCTURAL and _view_after(self._log, row) != stored_spans(row, "view"):
-            yield row.seq, "the stored view is not the fold of the log"
-        if row.kind in session_state.KINDS:
-            for what in session_state.wrong(self._log, row):
-                yield row.seq, what
+        for what in untrue(self._log, row):
+            yield row.seq, what
         state, expected = after(self.state, draft_of(row._replace(voice=_voice(row))), self._log)
         for name, stored, folded in zip(Row._fields, row, expected, strict=True):
             if stored != folded:
@@ -82,6 +79,14 @@ class Audit:
             return state_at(self._log, row.seq, bytes(SIZE))
         except (_Unknown, *UNREADABLE):
             return self.state._replace(head=row.seq, chain=b"")
+
+
+def untrue(log: Log, row: Row) -> Iterator[str]:
+    """What an entry says of the log before it, and is not so."""
+    if row.kind in STRUCTURAL and _view_after(log, row) != stored_spans(row, "view"):
+        yield "the stored view is not the fold of the log"
+    if row.kind in session_state.KINDS:
+        yield from session_state.wrong(log, row)
 
 
 class _Unknown(Exception):

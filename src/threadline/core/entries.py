@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from threadline.core import codec
 from threadline.core.digest import entry_digest, looks_whole
+from threadline.core.tombstones import HIDDEN, MARK, Facts, Tombstone, decipher, engrave
 from threadline.errors import Damaged
 from threadline.messages import Message, Text, ToolCall, ToolResult
 
@@ -29,7 +30,9 @@ _MICROSECOND = timedelta(microseconds=1)
 
 
 class Entry(Struct, frozen=True, gc=False):
-    """One line of a session's log. `message` for what was said, `data` for everything else."""
+    """One line of a session's log. `message` for what was said, `data` for everything else.
+
+    `redacted` is the reason why its content was taken away, where it was; something without any text stands in."""
 
     session: str
     seq: int
@@ -40,6 +43,7 @@ class Entry(Struct, frozen=True, gc=False):
     key: str | None = None
     tokens: int = 0
     usage: dict[str, Any] | None = None
+    redacted: str | None = None
 
 
 class Draft(Struct, frozen=True):
@@ -93,7 +97,7 @@ class Row(NamedTuple):
     def entry(self, session: str) -> Entry:
         """The entry, if it looks whole. Raises Damaged."""
         if not self.looks_whole():
-            raise Damaged(session, self.seq, "its content does not match its digest")
+            return self._redacted(session)
         seq, kind, at, tokens, _, _, _, _, _, _, _, _, key, usage, _, body = self
         message, data = (codec.decode_message(body), None) if kind == "message" else content(self)
         return Entry(
@@ -108,6 +112,29 @@ class Row(NamedTuple):
             None if usage is None else codec.decode(usage),
         )
 
+    def _redacted(self, session: str) -> Entry:
+        """What stands in for content that was taken away. Raises Damaged where none does."""
+        if type(self.body) is not bytes or self.body[:1] != MARK:
+            raise Damaged(session, self.seq, "its content does not match its digest")
+        try:
+            message, data = content(self)
+        except MISTYPED as error:
+            raise Damaged(session, self.seq, f"a column is not what it was: {error}") from error
+        key = None if self.key is None or self.key.startswith(HIDDEN) else text(self.key)
+        reason = self.tombstone().reason
+        return Entry(session, self.seq, self.kind, moment(self.at), message, data, key, self.tokens, None, reason)
+
+    def tombstone(self) -> Tombstone:
+        """What stands in the place of its content. Raises Damaged."""
+        return decipher(self._facts(), self.body)
+
+    def buried(self, stone: Tombstone) -> Row:
+        """The same row with a tombstone in the place of its content."""
+        return self._replace(body=engrave(self._facts(), stone))
+
+    def _facts(self) -> Facts:
+        return self.seq, self.kind.encode(), self.at, self.tokens, self.key, self.usage, self.digest
+
     def looks_whole(self) -> bool:
         """Whether the content matches its digest, as far as every read looks."""
         _, kind, at, tokens, _, _, _, _, _, _, digest, _, key, usage, _, body = self
@@ -117,8 +144,11 @@ class Row(NamedTuple):
             return False
 
     def check(self, session: str | None) -> None:
-        """Raise Damaged unless the content is, to the last bit of its digest, what was written."""
+        """Raise Damaged unless the content is, to the last bit of its digest, what was written, or a tombstone."""
         try:
+            if self.body[:1] == MARK:
+                self.tombstone()
+                return
             found = entry_digest(self.kind, self.at, self.key, self.tokens, self.usage, self.body)
         except MISTYPED as error:
             raise Damaged(session, self.seq, f"a column is not what it was: {error}") from error
@@ -144,10 +174,14 @@ MISTYPED = (TypeError, AttributeError, ValueError)  # a flipped bit may change a
 
 
 def content(row: Row) -> tuple[Message | None, dict[str, Any] | None]:
-    if row.kind == "message":
+    if row.body[:1] == MARK:
+        stone = row.tombstone()
+        message, data = stone.message, stone.data
+    elif row.kind == "message":
         return codec.decode_message(row.body), None
-    data = codec.decode(row.body)
-    return (summary(data, row.seq) if row.kind == "compaction" else None), data
+    else:
+        message, data = None, codec.decode(row.body)
+    return (summary(data, row.seq) if row.kind == "compaction" else message), data
 
 
 def summary(data: dict[str, Any] | None, seq: int) -> Message:

@@ -62,8 +62,18 @@ def wrong(log: Log, row: Row) -> Iterator[str]:
     elif row.kind == "state":
         if data["before"] != standing(log, "state", row.seq - 1):
             yield "the state before it is not the one that it names"
-        elif "whole" in data and data["whole"] != _applied(_read(log, data["before"])[0], data):
+        elif "whole" in data and data["whole"] != applied(log, data):
             yield "the stored state is not the fold of the log"
+
+
+def told(log: Log, seq: int) -> Values:
+    """The state that entry `seq`, one of kind state, leaves; none where it is 0."""
+    return _read(log, seq)[0]
+
+
+def applied(log: Log, data: Values) -> Values:
+    """The state that an entry leaves which holds that."""
+    return _applied(told(log, data["before"]), data)
 
 
 def data_of(row: Row) -> Values:

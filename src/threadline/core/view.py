@@ -11,6 +11,7 @@ from typing import Protocol, TypeAlias
 
 from threadline.core import codec
 from threadline.core.entries import Row
+from threadline.core.tombstones import MARK
 from threadline.errors import Damaged
 
 Span: TypeAlias = tuple[int, int]
@@ -48,7 +49,8 @@ def stored_spans(row: Row, name: str) -> Spans:
     """The spans that a structural entry holds: its resulting `view`, or what it `covers`."""
     row.check(None)
     try:
-        return tuple((first, last) for first, last in codec.decode(row.body)[name])
+        data = row.tombstone().data or {} if row.body[:1] == MARK else codec.decode(row.body)
+        return tuple((first, last) for first, last in data[name])
     except (KeyError, TypeError, ValueError) as error:  # the stored `view` of another entry led here
         raise Damaged(None, row.seq, f"it holds no {name}") from error
 

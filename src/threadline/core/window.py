@@ -85,7 +85,7 @@ def read_source(
         tail = read_tail(log, spans, session)
         front = front_of(tail.entries, limits)
     else:
-        front = front or front_of(read_front(log, spans, session), limits)
+        front = _still(log, session, front) or front_of(read_front(log, spans, session), limits)
         tail = read_tail(log, spans, session, *_rooms(state, limits, front))
     return Source(
         tail,
@@ -97,6 +97,15 @@ def read_source(
         state.tokens - front.tokens,
         _started(log, state),
     )
+
+
+def _still(log: Log, session: str, front: Front | None) -> Front | None:
+    """What is known of the front, unless one of its entries was redacted since."""
+    try:
+        same = front is not None and all(log.row(entry.seq).entry(session) == entry for entry in front.systems)
+    except Damaged:
+        same = False
+    return front if same else None
 
 
 def _rooms(state: State, limits: Limits, front: Front) -> tuple[int | None, int | None]:

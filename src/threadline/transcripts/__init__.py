@@ -1,8 +1,9 @@
 """Other tools' files on disk, and our own: read into a store, and written from a session.
 
 Each format is one module with up to three functions: `claims(source)` says whether a file or folder is its own,
-`bring(source, desk)` reads it, and `write(session, path, *, raw)` writes. Which formats there are stands in FORMATS;
-a module is imported when it is needed. Everything here uses the public API only."""
+`bring(source, desk)` reads it, and `write(session, path, *, raw)` writes; or `pieces(sessions or store, mask)` makes
+what one file holds. Which formats there are stands in FORMATS; a module is imported when it is needed. Everything here
+uses the public API only."""
 
 from __future__ import annotations
 
@@ -11,15 +12,18 @@ from collections.abc import Callable, Iterable, Iterator
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, BinaryIO
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from threadline import InvalidArgument, NotFound, Session, Store, ThreadlineError
 from threadline.transcripts.desk import Desk, ImportReport
+from threadline.transcripts.masking import mask_for
+from threadline.transcripts.output import write_pieces
 from threadline.transcripts.sources import Problem, Refused, Source, walk
 
-__all__ = ["Format", "ImportReport", "Problem", "formats", "read", "write"]
+__all__ = ["Format", "ImportReport", "Problem", "WriteReport", "formats", "read", "write"]
 
 
 class Format(Struct, frozen=True):
@@ -32,8 +36,20 @@ class Format(Struct, frozen=True):
     module: str
 
 
+class WriteReport(Struct, frozen=True):
+    """What an export did: how many secrets were `masked`, by their kind."""
+
+    masked: dict[str, int] = {}
+
+
 # In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
-FORMATS = {format.name: format for format in (Format("mycode", True, False, "mycode: a folder per session", "mycode"),)}
+_ALL = (
+    Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
+    Format("power-loop", True, False, "power-loop: a SQLite file of sessions", "power_loop"),
+    Format("mycode", True, False, "mycode: a folder per session", "mycode"),
+    Format("nanobot", True, False, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+)
+FORMATS = {format.name: format for format in _ALL}
 
 
 def formats() -> list[Format]:
@@ -54,7 +70,7 @@ def read(
 
     The format is recognised unless it is given. Importing again adds only what is new: a source that grew is
     continued, one that was rewritten becomes a fork, and the report says so. What cannot be read is reported with its
-    place and set aside. `dry_run` reports and writes nothing. `progress` is called after each source with the report as
+    place and set aside. `dry_run` reports and writes nothing. `progress` is called now and then with the report as
     it is so far. Raises NotFound if there is nothing at `path`, and InvalidArgument for a file in no known format."""
     top = Path(os.path.expanduser(os.fspath(path)))
     desk = Desk(store, project=project, dry_run=dry_run)
@@ -64,18 +80,48 @@ def read(
     if not os.path.lexists(top):
         raise NotFound("file or folder", str(path))
     for source, module in _claimed(top, wanted, desk):
+        if progress is not None:
+            source.on_read = _reading(desk, progress)
         _bring(source, module, desk)
         if progress is not None:
             progress(desk.report())
     return desk.report()
 
 
-def write(session: Session, path: str | os.PathLike[str], format: str, *, raw: bool = False) -> None:
-    """Write a session to `path` in that format. Secrets are masked unless `raw`."""
+def write(
+    session: Session | Iterable[Session] | Store,
+    path: str | os.PathLike[str] | BinaryIO,
+    format: str,
+    *,
+    raw: bool = False,
+) -> WriteReport:
+    """Write a session to `path` in that format. Secrets are masked unless `raw`; docs/transcripts.md lists which.
+
+    Several sessions, or all of a store, go into one file, where the format has room for them. A file that was there is
+    replaced, when the new one is whole. `path` may also be a stream of bytes."""
     wanted = _format(format)
     if not wanted.writes:
         raise InvalidArgument(f"{format} can only be read: {_names('writes')} can be written")
-    _module(wanted).write(session, Path(os.path.expanduser(os.fspath(path))), raw=raw)
+    module, target = _module(wanted), path if hasattr(path, "write") else Path(os.path.expanduser(os.fspath(path)))
+    mask = mask_for(raw)
+    if hasattr(module, "pieces"):
+        what = [session] if isinstance(session, Session) else session
+        write_pieces(target, module.pieces(what, mask))
+    elif isinstance(session, Session) and isinstance(target, Path):
+        module.write(session, target, raw=raw)
+    else:
+        raise InvalidArgument(f"{format} takes one session, and a path: export one after the other")
+    return WriteReport(dict(mask.found))
+
+
+def _reading(desk: Desk, progress: Callable[[ImportReport], None]) -> Callable[[int], None]:
+    """Tells, while a source is read, how many bytes of it were."""
+
+    def told(bytes_read: int) -> None:
+        now = desk.report()
+        progress(replace(now, bytes_read=now.bytes_read + bytes_read))
+
+    return told
 
 
 # -- which format reads what ---------------------------------------------------------------------------
@@ -92,6 +138,7 @@ def _claimed(top: Path, wanted: list[Format], desk: Desk) -> Iterator[tuple[Sour
             source.claimed = True
             yield source, module
         elif source.path == top and not source.is_folder:
+            source.check()
             raise InvalidArgument(f"{top} is in no format that we read{_asked(wanted)}: {_names('reads')}")
         elif source.is_log:
             desk.unknown(source)

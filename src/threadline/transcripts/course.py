@@ -9,7 +9,7 @@ from base64 import b64encode
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from threadline import Message
+from threadline import Message, ToolCall, ToolResult
 from threadline.transcripts.sources import Damage
 from threadline.transcripts.timeline import Timeline, UsageLike
 
@@ -33,12 +33,12 @@ class Course:
         self._calls: dict[int, tuple[list[str], list[str]]] = {}
 
     def append(
-        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, size: int = 0
+        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, raw: bytes | None = None
     ) -> int:
-        place = self.timeline.append(message, at=at, usage=usage, size=size)
-        calls, results = [call.id for call in message.calls], [result.call_id for result in message.results]
-        if calls or results:
-            self._calls[place] = (calls, results)
+        place = self.timeline.append(message, at=at, usage=usage, raw=raw)
+        if calls_or_results := [part for part in message.parts if type(part) is ToolCall or type(part) is ToolResult]:
+            calls = [part.id for part in calls_or_results if type(part) is ToolCall]
+            self._calls[place] = (calls, [part.call_id for part in calls_or_results if type(part) is ToolResult])
         self.shown.append(Shown(place, place, note=bool(message.meta.get("hidden"))))
         return place
 
@@ -56,21 +56,25 @@ class Course:
         *,
         at: datetime | None = None,
         usage: UsageLike | None = None,
-        meta: dict[str, Any] | None = None,
     ) -> Shown:
         """A summary in the place of a run of what is shown. The list itself is left to the caller.
 
         A run that splits a call from its result is replaced: the source saw no harm in it, and a compaction would."""
         places = [shown.place for shown in run if not shown.note]
         if not places:
-            place = self.timeline.append(Message.user(summary, meta=meta), at=at, usage=usage)
+            place = self.timeline.append(standing(summary), at=at, usage=usage)
             return Shown(place, place)
         since, upto = places[0], places[-1]
         if self._splits_no_pair(places):
             place = self.timeline.compact(summary, since=since, upto=upto, at=at, usage=usage)
             return Shown(place, place)
-        place = self.timeline.replace([Message.user(summary, meta=meta)], since=since, upto=upto, at=at)
+        place = self.timeline.replace([standing(summary)], since=since, upto=upto, at=at)
         return Shown(place, place + 1)
+
+    def moved(self, old: int, new: int) -> None:
+        """A message stands in a new place: it was written again where a fold left it standing."""
+        if old in self._calls:
+            self._calls[new] = self._calls[old]
 
     def cut(self, length: int, *, at: datetime | None = None) -> None:
         """Show only the first so many, as a slice of a list would."""
@@ -85,13 +89,19 @@ class Course:
         self.timeline.note({"file": name, "offset": damage.offset, "what": damage.what, **raw}, "damaged_line")
 
     def _splits_no_pair(self, places: list[int]) -> bool:
-        calls: list[str] = []
-        results: list[str] = []
-        for place in places:
-            made, answered = self._calls.get(place, ([], []))
-            calls += made
-            results += answered
-        return sorted(calls) == sorted(results)
+        pairs = [self._calls.get(place, ([], [])) for place in places]
+        return sorted(id for calls, _ in pairs for id in calls) == sorted(id for _, results in pairs for id in results)
+
+
+def standing(summary: str) -> Message:
+    """A summary as a message of its own, where no compaction can stand."""
+    return Message.user(summary, meta={"summary": True})
+
+
+def splits_no_pair(messages: list[Message]) -> bool:
+    """Whether every call among them has its result among them, and every result its call."""
+    calls = sorted(call.id for message in messages for call in message.calls)
+    return calls == sorted(result.call_id for message in messages for result in message.results)
 
 
 def kept(raw: bytes) -> dict[str, Any]:

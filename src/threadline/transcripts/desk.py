@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from threadline import NotFound, Session, Store
-from threadline.transcripts.sources import Problem, Source
+from threadline.transcripts.sources import Problem, Refused, Source
 from threadline.transcripts.timeline import Cursor, Diverged, Scene, Shared, Timeline, common, cursor
 
 ID_CHARS = 64
@@ -50,6 +50,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     id: str | None = None
     key: str | None = None
     title: str | None = None
+    auto_title: bool = True
     agent: str | None = None
     model: str | None = None
     provider: str | None = None
@@ -58,6 +59,7 @@ class Origin(Struct, frozen=True, kw_only=True):
     tags: tuple[str, ...] = ()
     meta: dict[str, Any] = {}
     at: datetime | None = None
+    updated_at: datetime | None = None
     parent: str | None = None
     call_id: str | None = None
     lifecycle: str | None = None
@@ -77,6 +79,7 @@ class Desk:
         self._sessions: dict[str, None] = {}
         self._scratch = store.session("threadline:import:scratch")  # never made: steps are checked against it
         self._problems: list[Problem] = []
+        self._new: set[str] = set()
 
     def report(self) -> ImportReport:
         return replace(self._report, sessions=list(self._sessions), problems=list(self._problems))
@@ -90,6 +93,11 @@ class Desk:
 
     def unknown(self, source: Source) -> None:
         """A file that looks like a log, and that no format claims."""
+        try:
+            source.open(source.path).close()
+        except Refused as refused:
+            self.problem(Problem(str(source.path), 0, 0, str(refused)))
+            return
         size = source.path.lstat().st_size
         source.count(source.path, size)
         source.report(source.path, 0, size, "in no format that we read: set aside")
@@ -109,6 +117,19 @@ class Desk:
         """Entries that are not in a session's log, such as claims of a memory."""
         self._add(added=added, unchanged=unchanged, entries=added + unchanged)
 
+    def taken_in(self, id: str, *, added: int, unchanged: int, forked: bool) -> None:
+        """A session that came whole, with its own numbers and digests: from our own JSONL."""
+        self._sessions[id] = None
+        self._add(added=added, unchanged=unchanged, entries=added + unchanged, forked=int(forked))
+
+    def known(self, origin: Origin) -> Session | None:
+        """The session that was made from this source, if there is one."""
+        return next(reversed(self._variants(origin)), None)
+
+    def is_new(self, session: Session) -> bool:
+        """Whether this import made it."""
+        return session.id in self._new
+
     # -- from a source to a session --------------------------------------------------------------------
 
     def bring(self, origin: Origin, source: Path, tell: Tell) -> Session | None:
@@ -121,9 +142,9 @@ class Desk:
         variants = self._variants(origin)
         for session in reversed(variants):
             if (timeline := self._continued(session, scene, tell)) is not None:
-                return self._done(timeline)
+                return self._done(timeline, origin)
         if not variants:
-            return self._done(self._told(Timeline(scene, make=self._maker(origin, 0)), tell))
+            return self._done(self._told(Timeline(scene, make=self._maker(origin, 0)), tell), origin)
         return self._forked(variants, origin, source, scene, tell)
 
     def _continued(self, session: Session, scene: Scene, tell: Tell) -> Timeline | None:
@@ -148,7 +169,7 @@ class Desk:
         self._add(forked=1)
         after = f"after entry {shared.seq}" if shared.seq else "from the first entry on"
         self.remark(source, f"differs from session {session.id} {after}: imported as its fork {timeline.id}")
-        return self._done(timeline)
+        return self._done(timeline, origin)
 
     def _kept(self, session: Session, shared: Shared, source: Path) -> Session:
         """All that the source tells is there, and more: nothing is taken away."""
@@ -165,10 +186,14 @@ class Desk:
         timeline.finish()
         return timeline
 
-    def _done(self, timeline: Timeline) -> Session | None:
+    def _done(self, timeline: Timeline, origin: Origin) -> Session | None:
         self._sessions[timeline.id] = None
         self._add(added=timeline.added, unchanged=timeline.unchanged, entries=timeline.added + timeline.unchanged)
-        return None if timeline.pending else timeline.session
+        if timeline.pending or timeline.session is None:
+            return None
+        if not self.dry_run:
+            _describe(timeline.session, origin)
+        return timeline.session
 
     # -- ids -------------------------------------------------------------------------------------------
 
@@ -220,15 +245,18 @@ class Maker:
         self._at = at
 
     def __call__(self) -> Session:
+        self._desk._new.add(self.id)
+        return self._session()
+
+    def _session(self) -> Session:
         origin = self._origin
         meta = origin.meta | {"import": _mark(origin)}
         if self._fork_of is not None:
-            return self._fork_of.fork(self._at, id=self.id, title=origin.title, meta=meta)
+            return self._fork_of.fork(self._at, id=self.id, meta=meta)
         if origin.parent is not None and (parent := self._parent(origin.parent)) is not None:
-            return self._spawned(parent, meta)
+            return self._spawned(parent, meta, origin.call_id)
         return self._desk.store.new(
             key=self._key(origin.key),
-            title=origin.title,
             agent=origin.agent,
             model=origin.model,
             provider=origin.provider,
@@ -240,14 +268,16 @@ class Maker:
             at=origin.at,
         )
 
-    def _spawned(self, parent: Session, meta: dict[str, Any]) -> Session:
+    def _spawned(self, parent: Session, meta: dict[str, Any], call_id: str | None) -> Session:
+        """A child of its parent. Where another one answers the same call already, it answers none."""
         origin = self._origin
+        if call_id is not None and any(child.info.call_id == call_id for child in parent.children()):
+            call_id = None
         return parent.spawn(
             origin.agent,
-            call_id=origin.call_id,
+            call_id=call_id,
             lifecycle=origin.lifecycle or "linked",
             model=origin.model,
-            title=origin.title,
             system=origin.system,
             meta=meta,
             id=self.id,
@@ -266,6 +296,17 @@ class Maker:
             return key
         self._desk.remark(Path(key), f"the key belongs to session {taken.id}: {self.id} is imported without one")
         return None
+
+
+def _describe(session: Session, origin: Origin) -> None:
+    """What the source says of it now: its title, unless a person gave it another here, and the rest of its meta."""
+    info, at = session.info, origin.updated_at
+    said = origin.meta | ({"import_title": origin.title} if origin.title else {})
+    changed = {name: value for name, value in said.items() if info.meta.get(name) != value}
+    if "import_title" in changed:
+        session.rename(str(origin.title), origin.auto_title, at=at or info.updated_at)
+    if changed:
+        session.update(meta=changed, at=at or info.updated_at)
 
 
 def _mark(origin: Origin) -> dict[str, Any]:

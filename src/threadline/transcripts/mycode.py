@@ -66,6 +66,7 @@ def bring(source: Source, desk: Desk) -> None:
         cwd=_text(about, "cwd"),
         meta={NAME: about} if about else {},
         at=iso(about.get("created_at")),
+        updated_at=iso(about.get("updated_at")),
     )
     desk.bring(origin, folder, lambda timeline: _tell(timeline, source, log, about, compact_first))
 
@@ -103,7 +104,7 @@ class _Reader:
                     self.course.cut(to, at=at)
                 self.course.note({"rewind": raw}, NAME, at=at)
             case str() as role if role:
-                self.course.append(message_of(raw, role), at=at, usage=_usage(meta), size=line.length)
+                self.course.append(message_of(raw, role), at=at, usage=_usage(meta), raw=line.raw)
             case _:
                 self.course.note({"line": raw}, NAME, at=at, shown=True)
 

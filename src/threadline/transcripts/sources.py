@@ -15,8 +15,11 @@ from typing import Any, BinaryIO, NamedTuple
 import msgspec
 from msgspec import Struct
 
+from threadline import InvalidArgument
+
 LINE_MAX = 32 * 2**20  # a longer line is set aside without being held: memory stays bounded whatever the file
 BUFFER = 2**20
+TOLD_BYTES = 4 * 2**20  # how often a reader is told how far it is
 DEPTH_MAX = 24  # of folders below the one that was named
 LOGS = (".jsonl", ".ndjson")  # what somebody might have meant us to read
 
@@ -69,6 +72,7 @@ class Source:
         self.top = top
         self.is_folder = is_folder
         self.claimed = False
+        self.on_read: Callable[[int], None] | None = None
         self.problems: dict[tuple[str, int, str], Problem] = {}
         self._read: dict[str, int] = {}
 
@@ -96,6 +100,13 @@ class Source:
         """Whether it is a folder with a regular file of that name; a link is none."""
         return self.is_folder and is_regular(self.path / name)
 
+    def check(self) -> None:
+        """Raise InvalidArgument if the file itself cannot be opened."""
+        try:
+            open_to_read(self.path).close()
+        except Refused as refused:
+            raise InvalidArgument(f"{self.path}: {refused}") from refused
+
     def open(self, path: Path) -> BinaryIO:
         return open_to_read(path)
 
@@ -103,13 +114,16 @@ class Source:
         """All of a small file, None where there is none; what is not read of it is reported."""
         if not os.path.lexists(path):
             return None
-        with self.open(path) as file:
-            size = os.fstat(file.fileno()).st_size
-            self.count(path, size)
-            if size > limit:
+        try:
+            with self.open(path) as file:
+                size = os.fstat(file.fileno()).st_size
+                self.count(path, size)
+                if size <= limit:
+                    return file.read(size)
                 self.report(path, 0, size, f"larger than {limit:,} bytes: set aside")
-                return None
-            return file.read(size)
+        except Refused as refused:
+            self.report(path, 0, 0, str(refused))
+        return None
 
     def object(self, path: Path) -> dict[str, Any] | None:
         """The JSON object that a small file holds; None where there is none, or one that cannot be read."""
@@ -146,7 +160,7 @@ class Source:
             yield from self._lines(file, path, size)
 
     def _lines(self, file: BinaryIO, path: Path, size: int) -> Iterator[Line | Damage]:
-        offset = 0
+        offset = told = 0
         while offset < size and (raw := file.readline(min(LINE_MAX, size - offset))):
             length, whole = len(raw), raw.endswith(b"\n")
             if not whole and length >= LINE_MAX:
@@ -160,6 +174,9 @@ class Source:
                 self.report(path, offset, length, what)
                 yield Damage(offset, length, raw, what, last=offset + length >= size and not whole)
             offset += length
+            if self.on_read is not None and offset >= told + TOLD_BYTES:
+                told = offset
+                self.on_read(offset)
 
     def first(self, path: Path, lines: int = 5) -> list[dict[str, Any]]:
         """The first objects of a file, to tell whose it is; neither counted nor reported."""

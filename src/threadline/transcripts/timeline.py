@@ -11,7 +11,7 @@ import json
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from hashlib import blake2b
+from hashlib import blake2b, sha256
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -20,7 +20,7 @@ from msgspec import to_builtins
 from threadline import Batch, Damaged, Entry, InvalidArgument, InvalidMessage, Message, NotFound, Session, Usage
 
 PREFIX = "threadline:import:"
-MARK, TAIL = f"{PREFIX}upto:", f"{PREFIX}once:"
+MARK, TAIL, OPEN = f"{PREFIX}upto:", f"{PREFIX}once:", f"{PREFIX}open:"
 MARK_KIND = "imported"
 PORTION = 1_000  # steps in one transaction, or
 PORTION_BYTES = 4 * 2**20  # so much of the source, whichever is reached first: memory stays bounded
@@ -37,12 +37,16 @@ class Diverged(Exception):
 
 
 class Cursor(NamedTuple):
-    """How far a session was told: so many places, with that digest. `gone_on`: others have written since."""
+    """How far a session was told: so many places, with that digest. `gone_on`: others have written since.
+
+    What was under way then stands at the end of the log, from `open_from` on, with the key `open_key`."""
 
     places: int = 0
     digest: str = ""
     head: int = 0
     gone_on: bool = False
+    open_from: int = 0
+    open_key: str = ""
 
 
 class Shared(NamedTuple):
@@ -69,15 +73,17 @@ class Scene(NamedTuple):
 
 def cursor(session: Session) -> Cursor:
     """Read from the end of the log: the last mark says it all."""
-    head = session.head
-    gone_on = False
-    for entry in _readable(session.entries(before=head + 1, reverse=True)):
+    found = Cursor(head=session.head)
+    for entry in _readable(session.entries(before=found.head + 1, reverse=True)):
         key = entry.key or ""
         if key.startswith(MARK):
             places, digest = key.removeprefix(MARK).split(":")
-            return Cursor(int(places), digest, head, gone_on)
-        gone_on = gone_on or not key.startswith(TAIL)
-    return Cursor(head=head, gone_on=gone_on)
+            return found._replace(places=int(places), digest=digest)
+        if key.startswith(OPEN) and (found.open_from or found.head) in (entry.seq, entry.seq + 1):
+            found = found._replace(open_from=entry.seq, open_key=key)
+        elif not key.startswith(PREFIX):
+            found = found._replace(gone_on=True)
+    return found
 
 
 def common(session: Session, tell: Callable[[Timeline], None], scene: Scene) -> Shared:
@@ -104,7 +110,7 @@ class Timeline:
         self._make = make
         self._known = known or Cursor()
         self._places = 0
-        self._digest = blake2b(digest_size=12)
+        self._digest = sha256()  # of all that was told; in hardware almost everywhere
         self._batch: Batch | None = None
         self._checks = scene.scratch.batch()
         self._steps = self._bytes = 0
@@ -112,6 +118,7 @@ class Timeline:
         self._seqs: list[int] = []  # of the places that are known, once they are asked for
         self._head = self._known.head
         self._runs: list[tuple[int, int]] = []  # (place, seq) where each new portion begins
+        self._open_from = self._known.open_from
 
     @property
     def places(self) -> int:
@@ -126,10 +133,12 @@ class Timeline:
     # -- steps -----------------------------------------------------------------------------------------
 
     def append(
-        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, size: int = 0
+        self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, raw: bytes | None = None
     ) -> int:
-        """A message. A usage in no known shape is left out. Raises InvalidMessage, and then nothing was told."""
-        told = _plain(message)
+        """A message. A usage in no known shape is left out. Raises InvalidMessage, and then nothing was told.
+
+        `raw` is the line that it was read from, of a source that never writes a line again: quicker to compare."""
+        told = _plain(message) if raw is None else raw
 
         def write(batch: Batch) -> None:
             try:
@@ -139,7 +148,7 @@ class Timeline:
             except InvalidArgument:  # a usage that nobody is known to write; the format keeps it in the message's meta
                 batch.append(message, at=at)
 
-        return self._step(told, write, lambda entry: entry.message == message, at=at, size=size or len(told))
+        return self._step(told, write, lambda entry: entry.message == message, at=at, size=len(told))
 
     def note(self, data: dict[str, Any], kind: str = "note", *, at: datetime | None = None) -> int:
         """Something that the model never sees."""
@@ -212,13 +221,31 @@ class Timeline:
             self.unchanged += 1
             return
         self._must_be_ours()
+        self._take_back()
         if not self._scene.dry:
             write(self._made(), key)
         self.added += 1
 
+    def open(self, messages: list[Message], *, at: datetime | None = None) -> None:
+        """What was under way when the source was written, after all else. It is shown until the source tells how it
+        went on; then the view is as if it had not been there."""
+        self._flush(last=True)
+        key = f"{OPEN}{blake2b(_plain([to_builtins(message) for message in messages]), digest_size=12).hexdigest()}"
+        if self._open_from and self._known.open_key == key:
+            self._open_from = 0  # it still stands
+            self.unchanged += len(messages)
+            return
+        self._must_be_ours()
+        self._take_back()
+        self.added += len(messages)
+        if not self._scene.dry:
+            self._made().extend(messages, at=at, key=key)
+
     def finish(self) -> None:
         """All is told. Raises Diverged if that was less than the last time."""
         self._flush(last=True)
+        if self._open_from and not self._known.gone_on:
+            self._take_back()
         if not self._scene.dry:
             self._made()
 
@@ -272,11 +299,12 @@ class Timeline:
             raise Diverged
         if self._places == self._known.places:
             self._steps, self._checks = 0, self._scene.scratch.batch()
-            if self._known.digest not in ("", self._digest.hexdigest()):
+            if self._known.digest not in ("", self._told()):
                 raise Diverged
 
     def _begin(self) -> Batch:
         self._must_be_ours()
+        self._take_back()
         if self._scene.dry:
             self._runs = self._runs or [(self._places, self._head + 1)]
             return self._scene.scratch.batch()
@@ -291,7 +319,7 @@ class Timeline:
         batch, self._batch = self._batch, None
         if batch is None or self._scene.dry:
             return
-        key = f"{MARK}{self._places}:{self._digest.hexdigest()}"
+        key = f"{MARK}{self._places}:{self._told()}"
         batch.note(self._scene.about | {"places": self._places}, MARK_KIND, key=key, at=self._at)
         with batch:
             pass
@@ -301,6 +329,15 @@ class Timeline:
     def _must_be_ours(self) -> None:
         if self._known.gone_on:  # somebody goes on with the session here: what the source tells belongs in a fork
             raise Diverged
+
+    def _told(self) -> str:
+        return self._digest.hexdigest()[:24]
+
+    def _take_back(self) -> None:
+        """What was under way is not any more."""
+        seq, self._open_from = self._open_from, 0
+        if seq and not self._scene.dry:
+            self._head = self._made().rewind(seq - 1, key=f"{TAIL}undo:{seq}").seq
 
     def _made(self) -> Session:
         if self._make is not None:
@@ -333,6 +370,9 @@ class _Comparison(Timeline):
         return place
 
     def settle(self, name: str, content: Any, write: Callable[[Session, str], object]) -> None:
+        return
+
+    def open(self, messages: list[Message], *, at: datetime | None = None) -> None:
         return
 
     def seq(self, place: int) -> int:

@@ -38,9 +38,11 @@ from threadline.backends.postgres import (
     appends,
     changes,
     copies,
+    erasing,
     founding,
     inbox,
     leases,
+    memory,
     places,
     schema,
     search,
@@ -59,15 +61,17 @@ from threadline.backends.postgres.rows import record_of
 from threadline.backends.postgres.search import search as answered
 from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
-from threadline.core.entries import Entry
+from threadline.core.entries import Entry, Row, moment
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Append, Op
+from threadline.core.receipts import Receipt
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Conflict, Damaged, NotFound, ReadOnly, StoreBusy, StoreFailed, Uncertain
+from threadline.memory.rows import Deed, Place
 
 PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a restart takes about as long
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
@@ -236,8 +240,27 @@ class PostgresBackend:
     def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
         gone = self._writing(trees.delete, ref, cascade, expect)
         with suppress(StoreFailed, StoreBusy):  # they are free all the same
-            self._writing(trees.free_names, gone)
+            self._writing(trees.free_names, [(member.ref, member.namespace) for member in gone])
         return len(gone)
+
+    def erase(self, ref: Ref, cascade: bool, at: int) -> Receipt:
+        removed = self._writing(erasing.erase, ref, cascade)
+        pending = self._run(erasing.pending)
+        try:
+            self._writing(trees.free_names, removed.names)
+        except (StoreFailed, StoreBusy):
+            pending.append(erasing.names_pending(removed.names))
+        return Receipt(moment(at), removed.sessions, removed.entries, pending, removed.kept)
+
+    def redact(self, ref: Ref, seq: int, reason: str, at: int) -> Receipt:
+        removed = self._writing(erasing.redact, ref, seq, reason, at)
+        return Receipt(moment(at), removed.sessions, removed.entries, self._run(erasing.pending), removed.kept)
+
+    def tombstones(self, ref: Ref) -> list[Row]:
+        return self._run(erasing.tombstones, ref)
+
+    def bury(self, ref: Ref, rows: Sequence[Row], at: int) -> None:
+        self._writing(erasing.bury, ref, rows)
 
     def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
         if at is None:
@@ -328,6 +351,25 @@ class PostgresBackend:
         with our_errors():
             return self._claim.name()
 
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        answer: T = self._surely(partial(self._writing, memory.act, place, deed), keyed=True)
+        return answer
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        answer: T = self._run(memory.consult, place, deed)  # the index of words never lags here
+        return answer
+
+    def memories(self) -> Iterator[Place]:
+        last = b""
+        while found := self._run(memory.places, last):
+            yield from found
+            last = found[-1].tree
+
+    def forget(self, namespace: str, session: str) -> int:
+        return self._writing(memory.forget, namespace, session)
+
     # -- following -------------------------------------------------------------------------------------
 
     def await_change(self, timeout_s: float) -> bool:
@@ -411,7 +453,7 @@ class PostgresBackend:
         return self._run(sessions.records, query)
 
     def keyed(self, ref: Ref, key: bytes) -> range:
-        found = self._one("find_key", (key, ref.tree, ref.number))
+        found = self._run(transactions.find_key, ref, key)
         return range(0) if found is None else range(found[0], found[0] + found[1])
 
     def log(self, ref: Ref) -> PiecedLog:
@@ -430,6 +472,15 @@ class PostgresBackend:
         while found := self._run(copies.trees, last):
             for last in found:
                 yield from self._run(copies.originals, last)
+
+    def trees(self, after: bytes) -> list[bytes]:
+        return self._run(copies.trees, after)
+
+    def family(self, tree: bytes) -> list[Original]:
+        return self._run(copies.originals, tree)
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        return self._run(copies.calls_named, ref, keys)
 
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         return self._run(copies.keys, ref, after)

@@ -19,6 +19,7 @@ from threadline.core.about import opened_by, unopened
 from threadline.core.entries import text
 from threadline.core.fold import State
 from threadline.core.reading import NO_LOG
+from threadline.core.redaction import is_redacted
 from threadline.core.spending import Charge
 from threadline.errors import Stale
 
@@ -50,6 +51,13 @@ def _original(connection: Connection, tree: bytes, row: tuple[Any, ...]) -> Orig
 
 def keys(connection: Connection, ref: Ref, after: int) -> list[KeyRow]:
     return [KeyRow(*found) for found in many(connection, "keys_after", (ref.tree, ref.lineage[-1].log, after))]
+
+
+def calls_named(connection: Connection, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+    if not keys:
+        return []
+    found = {row[0]: KeyRow(*row) for row in many(connection, "find_keys", ([*keys], ref.tree, ref.number))}
+    return [found[key] for key in keys if key in found]
 
 
 def adopt(
@@ -104,6 +112,8 @@ def receive(connection: Connection, durable: bool, ref: Ref, portion: Portion) -
         if portion.rows and portion.rows[0].seq != head + 1:
             raise Stale(portion.rows[0].seq - 1, head)
         statements: list[Statement] = [*entry_rows(ref.tree, own, portion.rows)]
+        if stones := sum(map(is_redacted, portion.rows)):
+            statements.append(("count_tombstones", (stones, ref.tree, own)))
         for key in portion.keys:
             columns = (ref.tree, own, *key)
             statements.append(("insert_key", (*columns, key_seal(*columns))))

@@ -12,7 +12,11 @@ from psycopg import errors
 from threadline.backends import sql
 from threadline.errors import Damaged, StoreBusy, StoreFailed, StoreFull, ThreadlineError
 
-_NAMED = sql.queries("postgres")
+_NAMED = {
+    name: statement
+    for file in ("queries.sql", "erasing.sql", "memory.sql")
+    for name, statement in sql.queries("postgres", file).items()
+}
 SQL = {name: statement.replace("{sums}", _NAMED["sums"]) for name, statement in _NAMED.items()}
 
 Values: TypeAlias = tuple[Any, ...] | dict[str, Any]
@@ -71,7 +75,7 @@ def translated(error: psycopg.Error) -> ThreadlineError:
     said = str(error).strip()
     match error:
         case errors.DiskFull():
-            return StoreFull(f"no space left ({said}): nothing was written; free some space and call again")
+            return StoreFull(f"no space left on the server ({said}): nothing was written; free some there, call again")
         case errors.LockNotAvailable() | errors.QueryCanceled() | errors.TooManyConnections():
             return StoreBusy(f"the server is too busy ({said}): nothing was written, try again")
         case errors.SerializationFailure() | errors.DeadlockDetected():

@@ -22,6 +22,7 @@ from threadline.core.about import About, Change, changed
 from threadline.core.digest import seal
 from threadline.core.entries import stored
 from threadline.core.ops import Op
+from threadline.core.tombstones import hidden
 from threadline.errors import NotActive, NotFound, Uncertain
 
 ENTRIES = ("row", "rows", "rows_reverse")  # what gives whole entries
@@ -177,7 +178,7 @@ def now_us(connection: Connection, ref: Ref) -> int:
 
 
 def find_key(connection: Connection, ref: Ref, key: bytes) -> Known | None:
-    found: Known | None = one(connection, "find_key", (key, ref.tree, ref.number))
+    found: Known | None = one(connection, "find_key", (key, hidden(key), ref.tree, ref.number))
     return found
 
 

@@ -5,14 +5,14 @@ A deletion holds all of them: while it looks and removes, nobody can be about to
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.postgres import places, usage
+from threadline.backends.postgres import memory, places, usage
 from threadline.backends.postgres.founding import ENDLESS, placed, session_rows
 from threadline.backends.postgres.places import Place, name_of, realm_of
 from threadline.backends.postgres.rows import record_of, said
@@ -25,7 +25,9 @@ from threadline.core.fold import start
 from threadline.core.reading import NO_LOG
 from threadline.errors import Conflict, DepthExceeded, NotActive, NotFound, Stale
 
-# What goes with a session; the row of the session itself goes last.
+# All that belongs to a session, in one place: whoever adds a table that holds something of one says here what goes with
+# it. REMOVALS take the tree and sessions that go, whose own rows go last; CUTS the logs that they read, for what nobody
+# reads any more; REDACTIONS tree, log and seq of an entry that loses its content.
 REMOVALS = (
     "forget_titles",
     "delete_tags",
@@ -36,6 +38,16 @@ REMOVALS = (
     "delete_drafts",
     "delete_heads",
 )
+CUTS = (
+    "cut_entries",
+    "cut_keys",
+    "cut_blob_uses",
+    "delete_unused_blobs",
+    "cut_search",
+    "cut_search_logs",
+    "close_logs",
+)
+REDACTIONS = ("delete_entry_blob_uses", "forget_entry")
 
 
 def spawn(connection: Connection, durable: bool, parent: Ref, new: NewSession, birth: Birth) -> Ref:
@@ -155,28 +167,24 @@ def delete(connection: Connection, durable: bool, ref: Ref, cascade: bool, expec
         family = _family(connection, ref)
         doomed, orphans = _fates(family, cascade)
         goners = numbers(member.ref.number for member in doomed)
-        logs = numbers(log for (log,) in many(connection, "logs_of", (ref.tree, goners)))
         statements = [
             *(statement for orphan in orphans for statement in _freed(family, orphan)),
             *usage.fates(ref.tree, goners, family[0].parent),
-            ("lock_logs", {"tree": ref.tree, "logs": logs}),
-            *((name, (ref.tree, goners)) for name in REMOVALS),
-            *((name, {"tree": ref.tree, "logs": logs}) for name in CUTS),
-            ("delete_sessions", (ref.tree, goners)),
+            *removals(connection, ref.tree, [(member.ref, member.namespace) for member in doomed]),
         ]
         transaction.commit(statements, ref.id, head)
     return doomed
 
 
-CUTS = (
-    "cut_entries",
-    "cut_keys",
-    "cut_blob_uses",
-    "delete_unused_blobs",
-    "cut_search",
-    "cut_search_logs",
-    "close_logs",
-)
+def removals(connection: Connection, tree: bytes, gone: Sequence[tuple[Ref, str]]) -> Iterator[Statement]:
+    """What removes sessions, and of the logs that they read what nobody else reads."""
+    goners = numbers(ref.number for ref, _ in gone)
+    logs = numbers(log for (log,) in many(connection, "logs_of", (tree, goners)))
+    yield "lock_logs", {"tree": tree, "logs": logs}
+    yield from ((name, (tree, goners)) for name in REMOVALS)
+    yield from ((name, {"tree": tree, "logs": logs}) for name in CUTS)
+    yield "delete_sessions", (tree, goners)
+    yield from memory.forgetting(connection, gone[0][1], [ref.id for ref, _ in gone])
 
 
 def _family(connection: Connection, ref: Ref) -> list[Member]:
@@ -213,9 +221,9 @@ def _freed(family: list[Member], orphan: Member) -> Iterator[Statement]:
             yield from set_about(member.ref, member.row, replace(member.about, depth=depths[member.ref.number]))
 
 
-def free_names(connection: Connection, durable: bool, gone: list[Member]) -> None:
+def free_names(connection: Connection, durable: bool, gone: Sequence[tuple[Ref, str]]) -> None:
     """Let ids and keys lead nowhere. They are free in any case: whoever wants one finds its place closed for ever."""
-    for ref, namespace, *_ in gone:
+    for ref, namespace in gone:
         for what, name in (("id", ref.id), ("key", ref.key)):
             if name is not None:
                 run(connection, "free_name", (name_of(what, namespace, name), ref.tree, ref.number))

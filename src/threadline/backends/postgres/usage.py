@@ -16,6 +16,8 @@ from threadline.core.entries import stored, text_or_none
 from threadline.core.spending import Charge, Spending, Sum, Tokens, grown, larger, whole_days
 from threadline.errors import Damaged
 
+BEFORE_ALL = (-(2**62), 0)  # a time and a number
+ALL = 2**31 - 1  # requests
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the calendar that datetime has, since 1970
 
 Grow = Callable[[Charge, Spending], Charge]

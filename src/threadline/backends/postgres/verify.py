@@ -10,7 +10,7 @@ import psycopg
 
 from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.postgres import schema, verify_life, verify_trees
+from threadline.backends.postgres import schema, verify_life, verify_memory, verify_trees
 from threadline.backends.postgres.places import name_of
 from threadline.backends.postgres.rows import head_seal, said
 from threadline.backends.postgres.statements import Connection, many, one
@@ -38,6 +38,7 @@ def verify(connection: Connection, progress: OnProgress | None = None) -> tuple[
         *(partial(check, connection, counts) for check in verify_trees.ALL),
         partial(_strays, connection),
         partial(verify_life.strays, connection),
+        partial(verify_memory.memories, connection),
     )
     problems: list[Problem] = []
     for check in checks:

@@ -107,4 +107,10 @@ def blobs(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
         yield Problem(text_or_none(id), seq, what)
 
 
-ALL: tuple[Check, ...] = (families, ownerless, requests, blobs)
+def tombstones(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
+    """How many entries of each log are redacted; the audit looks at each of them."""
+    for id, told, found in many(connection, "verify_redacted"):
+        yield Problem(text_or_none(id), None, f"{found} of its entries are redacted, and its log says {told}")
+
+
+ALL: tuple[Check, ...] = (families, ownerless, requests, blobs, tombstones)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 import apsw
 from msgspec.structs import replace
@@ -33,9 +33,11 @@ from threadline.backends.backend import (
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import (
     changes,
+    erasing,
     files,
     inbox,
     leases,
+    memory,
     search,
     sessions,
     streams,
@@ -47,6 +49,7 @@ from threadline.backends.sqlite.changes import Bell
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.connections import BUSY_TIMEOUT_MS, CHECKPOINT_PAGES, DURABILITY, Pool, connect, no_fork
 from threadline.backends.sqlite.recent import RecentLog, Recents
+from threadline.backends.sqlite.reserve import Reserve
 from threadline.backends.sqlite.rows import (
     MISTYPED,
     NUMBERS_AND_BYTES,
@@ -57,18 +60,26 @@ from threadline.backends.sqlite.rows import (
     translated,
 )
 from threadline.backends.sqlite.search import search as answered
+from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
+from threadline.core.entries import Row, moment, stored
 from threadline.core.fold import State
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
+from threadline.core.receipts import Pending, Receipt
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
-from threadline.errors import Damaged, NotFound, ReadOnly, ThreadlineError, Uncertain
+from threadline.errors import Damaged, NotFound, ReadOnly, StoreFull, ThreadlineError, Uncertain
+from threadline.memory.rows import Deed, Place
+
+T = TypeVar("T")
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
+Afterwards = Callable[[Any], Any]
+
 RETRIES = 2  # of a keyed write whose commit fails; a disk that fails more often needs a person
 
 
@@ -89,6 +100,8 @@ class SqliteBackend:
         self._wal_pages = 0
         self._checkpoint_at = CHECKPOINT_PAGES
         self._lock: FileLock | None = None
+        self._reserve = Reserve(None if self._memory or read_only else path)
+        self._wiping = Wiping(self._wipe)
         self._recents = Recents()
         self._bell = Bell(self._reading, alone=self._memory)
         self._claim = Claim(None if self._memory else os.path.realpath(path))
@@ -125,7 +138,11 @@ class SqliteBackend:
             except BaseException:
                 self._pool.drop(connection)
                 raise
+            owed = one(connection, "owed") is not None
             self._pool.give(connection)
+            if owed and not self._memory:
+                self._wiping.attempt()
+        self._reserve.keep()
 
     def _start_writers(self) -> None:
         """Also in a forked child, which lets go of the lock and of the claim that it inherited."""
@@ -148,6 +165,8 @@ class SqliteBackend:
         self._writers.close()
         self._bell.ring()
         with our_errors(), _held(self._lock):  # before the connections: a fork waits for those that are out
+            if self._wiping.owed:
+                self._wiping.attempt()
             connections = self._pool.close()
             for connection in connections[1:]:
                 self._pool.drop(connection)
@@ -189,14 +208,25 @@ class SqliteBackend:
         return child
 
     def delete(self, ref: Ref, cascade: bool, expect: int | None) -> int:
-        count: int = self._submit(trees.delete, ref, cascade, expect)
+        count: int = self._make_room(trees.delete, ref, cascade, expect)
         return count
+
+    def erase(self, ref: Ref, cascade: bool, at: int) -> Receipt:
+        removed, pending = self._make_room(erasing.erase, ref, cascade, at, afterwards=self._wiped)
+        return Receipt(moment(at), removed.sessions, removed.entries, pending, removed.kept)
+
+    def redact(self, ref: Ref, seq: int, reason: str, at: int) -> Receipt:
+        removed, pending = self._make_room(erasing.redact, ref, seq, reason, at, afterwards=self._wiped)
+        return Receipt(moment(at), removed.sessions, removed.entries, pending, removed.kept)
+
+    def bury(self, ref: Ref, rows: Sequence[Row], at: int) -> None:
+        self._submit(erasing.bury_all, ref, rows, at, afterwards=self._wiped)
 
     def prune(self, namespace: str, before: int, at: int | None) -> list[str]:
         if at is None:
             with self._reading() as connection:
                 return [ref.id for ref in trees.idle_roots(connection, namespace, before)]
-        pruned: list[str] = self._submit(trees.prune, namespace, before, at)
+        pruned: list[str] = self._make_room(trees.prune, namespace, before, at)
         return pruned
 
     def take_lease(self, ref: Ref, holder: str, ttl_us: int) -> Hold:
@@ -236,7 +266,47 @@ class SqliteBackend:
         written: Written = self._submit(streams.settle, self._claim, ref, settling, expect, lease)
         return written
 
-    def _submit(self, operation: Callable[..., Any], *arguments: Any, keyed: bool = False) -> Any:
+    def _make_room(self, operation: Callable[..., Any], *arguments: Any, afterwards: Afterwards | None = None) -> Any:
+        """Submit what removes something. On a full disk the reserve goes first."""
+        try:
+            return self._submit(operation, *arguments, afterwards=afterwards)
+        except StoreFull:
+            if not self._reserve.spend():
+                raise
+        return self._submit(_sparing, operation, *arguments, afterwards=afterwards or self._restarted)
+
+    def _restarted(self, answer: Any) -> Any:
+        """Let the WAL begin anew, so that what follows needs no more room than there is."""
+        self._wal_pages = max(self._wal_pages, 4 * CHECKPOINT_PAGES)
+        with self._fresh() as connection:
+            self._checkpoint(connection)
+        return answer
+
+    def _wiped(self, answer: Any) -> tuple[Any, list[Pending]]:
+        return answer, [] if self._memory else self._wiping.attempt(patient=True)
+
+    def _wipe(self, wait_ms: int) -> None:
+        with self._fresh() as connection:
+            connection.set_busy_timeout(wait_ms)
+            wipe(connection, self._path, self._vfs)
+
+    @contextmanager
+    def _fresh(self) -> Iterator[apsw.Connection]:
+        """A connection that has read nothing yet. The pool counts it, so that nobody forks meanwhile."""
+        self._pool.join()
+        try:
+            connection = self._connect()
+        except BaseException:
+            self._pool.drop(None)
+            raise
+        try:
+            yield connection
+        finally:
+            self._pool.drop(connection)
+
+    def _submit(
+        self, operation: Callable[..., Any], *arguments: Any, keyed: bool = False, afterwards: Afterwards | None = None
+    ) -> Any:
         """Run an operation in a write transaction, alone or together with those of other threads.
 
         If it is keyed, it runs again when its commit fails: what is stored is found then, what is not is written."""
@@ -245,7 +315,7 @@ class SqliteBackend:
         retries = RETRIES if keyed else 0
         while True:
             try:
-                return self._writers.submit(Job(operation, arguments))
+                return self._writers.submit(Job(operation, arguments, afterwards))
             except Uncertain:
                 if not retries:
                     raise
@@ -258,12 +328,15 @@ class SqliteBackend:
             if len(group) == 1 or not _run_together(connection, group):
                 for job in group:
                     connection = self._run_alone(connection, job)
+            for job in group:
+                if job.afterwards is not None and job.done and job.error is None:
+                    job.answer = job.afterwards(job.answer)
             if self._bell.heard:
                 self._bell.ring()
-            if self._wal_pages >= self._checkpoint_at:
+            if self._wal_pages >= self._checkpoint_at or self._wiping.owed:
                 for job in group:
                     wake(job)  # the checkpoint is no part of their answer
-                self._checkpoint(connection)
+                self._tidy(connection)
         finally:
             if not {job.operation for job in group} <= ONLY_ADD:
                 self._recents.pop(connection, None)  # its own commits do not tell it of a change
@@ -323,6 +396,13 @@ class SqliteBackend:
             self._checkpoint_at = CHECKPOINT_PAGES
         self._wal_pages = pages
         return apsw.SQLITE_OK
+
+    def _tidy(self, connection: apsw.Connection) -> None:
+        if self._wal_pages >= self._checkpoint_at:
+            self._checkpoint(connection)
+            self._reserve.keep()
+        if self._wiping.is_due():
+            self._wiping.attempt()
 
     def _checkpoint(self, connection: apsw.Connection) -> None:
         """Move the WAL into the file. What readers hold back is tried again later; when they, always one of them at
@@ -402,7 +482,7 @@ class SqliteBackend:
 
     def keyed(self, ref: Ref, key: bytes) -> range:
         with self._reading() as connection:
-            found = one(connection, "find_key", (key, ref.number))
+            found = transactions.find_key(connection, ref, key)
             return range(0) if found is None else range(found[0], found[0] + found[1])
 
     def inbox(self, ref: Ref) -> list[Letter]:
@@ -427,6 +507,38 @@ class SqliteBackend:
             raise Damaged(None, None, f"a row cannot be read: {error}") from error
         finally:
             self._pool.give(connection)
+
+    # -- memory ----------------------------------------------------------------------------------------
+
+    def remember(self, place: Place, deed: Deed[T]) -> T:
+        answer: T = self._submit(memory.act, place, deed, keyed=True)
+        return answer
+
+    def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
+        if by_words and not self._read_only:
+            self._index_words()
+        with self._reading() as connection, _snapshot(connection):
+            return deed(memory.shelf(connection, place))[1]
+
+    def _index_words(self) -> None:
+        with self._reading() as connection:
+            lags = memory.lags(connection)
+        while lags:
+            lags = self._submit(memory.catch_up)
+
+    def memories(self) -> Iterator[Place]:
+        last = b""
+        while found := self._page_of_memories(last):
+            yield from found
+            last = found[-1].tree
+
+    def _page_of_memories(self, after: bytes) -> list[Place]:
+        with self._reading() as connection:
+            return memory.places(connection, after)
+
+    def forget(self, namespace: str, session: str) -> int:
+        count: int = self._submit(memory.forget, stored(namespace), stored(session))
+        return count
 
     # -- following -------------------------------------------------------------------------------------
 
@@ -480,6 +592,18 @@ class SqliteBackend:
         with self._reading() as connection:
             return sessions.originals(connection, after)
 
+    def trees(self, after: bytes) -> list[bytes]:
+        with self._reading() as connection:
+            return sessions.trees(connection, after)
+
+    def family(self, tree: bytes) -> list[Original]:
+        with self._reading() as connection, _snapshot(connection):
+            return sessions.family(connection, tree)
+
+    def calls_named(self, ref: Ref, keys: Sequence[bytes]) -> list[KeyRow]:
+        with self._reading() as connection:
+            return sessions.calls_named(connection, ref, keys)
+
     def keys(self, ref: Ref, after: int) -> list[KeyRow]:
         with self._reading() as connection:
             return sessions.keys(connection, ref, after)
@@ -490,6 +614,10 @@ class SqliteBackend:
 
     def receive(self, ref: Ref, portion: Portion) -> None:
         self._submit(transactions.receive, ref, portion)
+
+    def tombstones(self, ref: Ref) -> list[Row]:
+        with self._reading() as connection:
+            return erasing.tombstones(connection, ref)
 
     def account(self, ref: Ref, charges: Sequence[Charge]) -> None:
         self._submit(transactions.account, ref, charges)
@@ -519,6 +647,7 @@ class SqliteBackend:
                 "size_bytes": pages * size,
                 "free_bytes": connection.pragma("freelist_count") * size,
                 "wal_bytes": files.size(self._path + "-wal"),
+                "reserve_bytes": self._reserve.size_bytes,
             }
 
 
@@ -567,6 +696,15 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
     for job, (answer, refused) in zip(group, outcomes, strict=True):
         job.answer, job.error, job.done = answer, refused, True
     return True
+
+
+def _sparing(connection: apsw.Connection, operation: Callable[..., Any], *arguments: Any) -> Any:
+    """Run an operation without overwriting the pages that it frees: each of them would need room in the WAL."""
+    connection.pragma("secure_delete", "fast")
+    try:
+        return operation(connection, *arguments)
+    finally:
+        connection.pragma("secure_delete", 1)
 
 
 def _forget(connection: apsw.Connection) -> None:

@@ -24,6 +24,7 @@ SETTINGS: tuple[tuple[str, Any], ...] = (
     ("trusted_schema", 0),  # a schema that somebody tampered with calls no functions
     ("cell_size_check", 1),  # damage is found when it is read, not when it spreads
     ("mmap_size", 0),  # an I/O error is an error, not a SIGBUS
+    ("secure_delete", 1),  # what is deleted is overwritten, not only forgotten
     ("temp_store", "MEMORY"),  # nothing of a conversation in temporary files
 )
 
@@ -81,6 +82,11 @@ class Pool:
         except BaseException:
             self.drop(None)
             raise
+
+    def join(self) -> None:
+        """Count a connection that its user makes and drops: it need not be an idle one, nor become one."""
+        with self._lock:
+            self._taken += 1
 
     def give(self, connection: apsw.Connection) -> None:
         with self._lock:

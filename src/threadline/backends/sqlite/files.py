@@ -14,7 +14,7 @@ from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline
 
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
-STEPS = 10_000  # of SQLite's machine between two looks at a copy: some ten a second
+STEPS = 2_000  # of SQLite's machine between two looks at how far a copy is: some hundred a second
 READ_BY_URI = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
 
 

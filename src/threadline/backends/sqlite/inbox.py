@@ -36,7 +36,7 @@ def enqueue(connection: apsw.Connection, target: Target, letter: Letter) -> tupl
 
 def _known(connection: apsw.Connection, ref: Ref, letter: Letter) -> Letter | None:
     """Raises KeyReused if the key names another message."""
-    if (found := one(connection, "find_key", (letter.key, ref.number))) is not None:
+    if (found := transactions.find_key(connection, ref, letter.key or b"")) is not None:
         seq, _, named = found
         same, at = named == letter.identity(), PiecedLog(ref, partial(many, connection)).row(seq).at
     elif (waiting := one(connection, "queued_by_key", (ref.number, letter.key))) is not None:
@@ -58,7 +58,7 @@ def take(connection: apsw.Connection, ref: Ref, at: int, expect: int | None, lea
     """The first that has not entered yet, into the log and out of the inbox."""
     while (row := one(connection, "first_queued", (ref.number,))) is not None:
         letter = _checked(ref, row)
-        known = None if letter.key is None else one(connection, "find_key", (letter.key, ref.number))
+        known = None if letter.key is None else transactions.find_key(connection, ref, letter.key)
         if known is None or known[2] != letter.identity():
             # Under another message's key it enters without one: it is no repetition, and nothing may be lost.
             op = (letter if known is None else letter._replace(key=None)).append(at)

@@ -11,7 +11,11 @@ import apsw
 from threadline.backends import sql
 from threadline.errors import Damaged, ReadOnly, StoreBusy, StoreFailed, StoreFull, ThreadlineError
 
-SQL = sql.queries("sqlite")
+SQL = {
+    name: statement
+    for file in ("queries.sql", "erasing.sql", "memory.sql")
+    for name, statement in sql.queries("sqlite", file).items()
+}
 
 NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
 
@@ -63,7 +67,10 @@ def caused(ours: ThreadlineError, foreign: BaseException) -> ThreadlineError:
 def translated(error: apsw.Error) -> ThreadlineError:
     match error:
         case apsw.FullError():
-            return StoreFull(f"no space left ({error}): nothing was written; free some space and call again")
+            return StoreFull(
+                f"no space left ({error}): nothing was written. Free some space, or remove sessions: "
+                "delete, erase, redact and prune still work, out of the reserve beside the store"
+            )
         case apsw.BusyError() | apsw.LockedError():
             return StoreBusy(f"another program holds the database ({error}): nothing was written, try again")
         case apsw.CorruptError() | apsw.NotADBError():

@@ -67,6 +67,13 @@ def lag(connection: apsw.Connection) -> Indexing:
     return Indexing(entry + session, last_entry + last_session, bool(many(connection, "retitled", (1,))))
 
 
+def refresh(connection: apsw.Connection) -> None:
+    """Let FTS5 look whether others have written. A reader makes it, PRAGMA integrity_check does not: it would compare
+    pages that are new with what it remembers of old ones, and take that for damage (SQLite 3.54.1)."""
+    if is_made(connection):
+        run(connection, "look")
+
+
 def step(connection: apsw.Connection) -> Indexing:
     """Index some more of what there is. Whoever comes next goes on where this ended, in whichever process."""
     if not is_there(connection):

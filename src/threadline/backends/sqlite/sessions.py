@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from typing import Any
@@ -143,6 +144,14 @@ def originals(connection: apsw.Connection, after: int) -> list[Original]:
     return [_original(connection, *found) for found in many(connection, "originals", (after, FEW))]
 
 
+def trees(connection: apsw.Connection, after: bytes) -> list[bytes]:
+    return [tree for (tree,) in many(connection, "trees", (after,))]
+
+
+def family(connection: apsw.Connection, tree: bytes) -> list[Original]:
+    return [_original(connection, *found) for found in many(connection, "family", (tree,))]
+
+
 def _original(
     connection: apsw.Connection, number: int, tree: bytes, id: bytes, key: bytes | None, *columns: Any
 ) -> Original:
@@ -150,6 +159,11 @@ def _original(
     ref = ref_of(connection, number, tree, id, key)
     (salt,) = one(connection, "salt", (ref.lineage[0].log,))
     return Original(ref, text(namespace), salt, created_at, updated_at, STATUSES[status], decode(about), origin, parent)
+
+
+def calls_named(connection: apsw.Connection, ref: Ref, keys: Iterable[bytes]) -> list[KeyRow]:
+    found = ((key, one(connection, "find_key", (key, ref.number))) for key in keys)
+    return [KeyRow(key, *call) for key, call in found if call is not None]
 
 
 def keys(connection: apsw.Connection, ref: Ref, after: int) -> list[KeyRow]:

@@ -24,7 +24,9 @@ from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, CALLER, USER, Draft, Entry, Row, stored, text
 from threadline.core.fold import State, after, start, state_at, state_of
 from threadline.core.ops import Op
+from threadline.core.redaction import is_redacted
 from threadline.core.spending import Charge, Spending, larger
+from threadline.core.tombstones import hidden
 from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
 
 ENDLESS = 2**62  # the end of a log that still grows
@@ -95,7 +97,7 @@ class _Writing(PiecedLog):
 
     def _known(self, key: bytes, identity: bytes) -> range | None:
         """The entries that an earlier call of the same key wrote. Raises KeyReused if it was another call."""
-        found = one(self._connection, "find_key", (key, self._ref.number))
+        found = find_key(self._connection, self._ref, key)
         if found is None:
             return None
         seq, count, named = found
@@ -126,6 +128,12 @@ class _Writing(PiecedLog):
         mark = head_seal(self._ref.number, self._namespace, self._own, self._status, self._opened, updated_at)
         moved = (self._opened, updated_at, *self._state, mark, self._ref.number)
         run(self._connection, "move_head", moved)
+
+
+def find_key(connection: apsw.Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
+    """The first entry of the call of that key, how many it wrote, and its identity."""
+    found: tuple[int, int, bytes] | None = one(connection, "find_key", (key, hidden(key), ref.number))
+    return found
 
 
 def insert_entry(connection: apsw.Connection, tree: bytes, own: int, row: Row) -> None:
@@ -293,6 +301,8 @@ def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
         raise Stale(portion.rows[0].seq - 1, head)
     for row in portion.rows:
         insert_entry(connection, ref.tree, own, row)
+    if stones := sum(map(is_redacted, portion.rows)):
+        run(connection, "count_tombstone", (stones, own))
     for key in portion.keys:
         run(connection, "insert_key", (own, *key, seal(own, *key)))
     set_about(connection, ref, portion.about)

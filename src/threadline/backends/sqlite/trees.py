@@ -6,7 +6,7 @@ import apsw
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.sqlite import search, usage
+from threadline.backends.sqlite import memory, search, usage
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find, records_of, ref_of
 from threadline.backends.sqlite.transactions import ENDLESS, FOLD, about_now, change_about, create, head_of, set_about
@@ -65,7 +65,12 @@ def below(connection: apsw.Connection, ref: Ref) -> list[Record]:
     return records_of(connection, found)
 
 
+# All that belongs to a session, in one place: whoever adds a table that holds something of one says here what goes with
+# it. REMOVALS take the number of a session that goes; CUTS a log, and the last entry of it that anybody still reads;
+# REDACTIONS the log and the seq of an entry that loses its content.
 REMOVALS = ("delete_inbox", "delete_draft_chunks", "delete_drafts", "delete_shares", "delete_head", "delete_session")
+CUTS = ("cut_entries", "cut_keys", "cut_blob_uses")
+REDACTIONS = ("delete_entry_blob_uses",)
 
 
 # -- deletion ------------------------------------------------------------------------------------------
@@ -81,7 +86,7 @@ def delete(connection: apsw.Connection, ref: Ref, cascade: bool, expect: int | N
         _free(connection, orphan)
     for goner in doomed:
         usage.inherit(connection, goner.number, None if heir is None else heir.number)
-        _remove(connection, goner)
+        remove(connection, goner)
     return len(doomed)
 
 
@@ -108,8 +113,10 @@ def _free(connection: apsw.Connection, ref: Ref) -> None:
             ranks.append((child, depth + 1))
 
 
-def _remove(connection: apsw.Connection, ref: Ref) -> None:
+def remove(connection: apsw.Connection, ref: Ref) -> None:
     """All rows of a session, and of the logs that it read what nobody else reads."""
+    (namespace,) = one(connection, "namespace_of", (ref.number,))
+    memory.forget(connection, namespace, stored(ref.id))
     set_about(connection, ref, About())  # takes it out of all tags
     for statement in REMOVALS:
         run(connection, statement, (ref.number,))
@@ -117,9 +124,8 @@ def _remove(connection: apsw.Connection, ref: Ref) -> None:
     for log, _, _ in ref.lineage:
         (reach,) = one(connection, "reach", (log,))
         search.forget(connection, log, (reach or 0) + 1)
-        run(connection, "cut_entries", (log, reach or 0))
-        run(connection, "cut_keys", (log, reach or 0))
-        run(connection, "cut_blob_uses", (log, reach or 0))
+        for statement in CUTS:
+            run(connection, statement, (log, reach or 0))
         if reach is None:
             run(connection, "delete_log", (log,))
     run(connection, "delete_unused_blobs", (ref.tree,))

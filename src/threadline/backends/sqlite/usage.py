@@ -17,6 +17,7 @@ from threadline.errors import Damaged
 
 Grow = Callable[[Charge, Spending], Charge]
 
+BEFORE_ALL = (-(2**62), 0)  # a time and a number
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the calendar that datetime has, since 1970
 
 
@@ -57,6 +58,17 @@ def inherit(connection: apsw.Connection, session: int, parent: int | None) -> No
         run(connection, "inherit_requests", (parent, session))
         run(connection, "inherit_spent", (parent, session))
     run(connection, "delete_spent", (session,))
+
+
+def bequeath(connection: apsw.Connection, ref: Ref, heir: Ref | None) -> None:
+    """Let the heir of an erased session be charged for what it took, and for nothing that tells whose it was."""
+    (namespace, *_) = one(connection, "head", (ref.number,))
+    taken = [each for _, each in charges(connection, ref, BEFORE_ALL, -1)]
+    run(connection, "delete_requests", (ref.number,))
+    run(connection, "delete_spent", (ref.number,))
+    for each in taken if heir is not None else ():
+        assert heir is not None
+        charge(connection, heir, namespace, Spending(each._replace(id=None, agent=None)))
 
 
 # -- reading -------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from threadline.backends import sql
 from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import search, verify_life, verify_search
+from threadline.backends.sqlite import search, verify_life, verify_memory, verify_search
 from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
@@ -35,10 +35,12 @@ def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> t
         partial(_ownerless, connection, counts),
         partial(_keys, connection, counts),
         partial(_blobs, connection),
+        partial(_tombstones, connection),
         partial(_families, connection),
         partial(_requests, connection, counts),
         partial(_strays, connection),
         *(partial(check, connection) for check in verify_life.ALL),
+        partial(verify_memory.memories, connection),
         partial(verify_search.index, connection),
     )
     problems: list[Problem] = []
@@ -56,6 +58,7 @@ def _entries(connection: apsw.Connection) -> int:
 
 
 def _file(connection: apsw.Connection) -> Iterator[Problem]:
+    search.refresh(connection)
     for (line,) in many(connection, "verify_file"):
         if line != "ok":
             yield Problem(None, None, f"the file: {line}")
@@ -217,6 +220,12 @@ def _blobs(connection: apsw.Connection) -> Iterator[Problem]:
 def _session_of(connection: apsw.Connection, log: int | None) -> str | None:
     found = None if log is None else one(connection, "verify_owner", (log,))
     return None if found is None else text(found[0])
+
+
+def _tombstones(connection: apsw.Connection) -> Iterator[Problem]:
+    """How many entries of each log are redacted; the audit looks at each of them."""
+    for id, said, found in many(connection, "verify_redacted"):
+        yield Problem(text_or_none(id), None, f"{found} of its entries are redacted, and its log says {said}")
 
 
 def _families(connection: apsw.Connection) -> Iterator[Problem]:

@@ -52,10 +52,13 @@ class FileLock:
 
 
 class Job(Struct, eq=False):
-    """One operation that wants to write. It is done when it has an outcome, and that only comes after the commit."""
+    """One operation that wants to write. It is done when it has an outcome, and that only comes after the commit.
+
+    `afterwards` is what is to be done with its answer then, still under the lock and in no transaction."""
 
     operation: Callable[..., Any]
     arguments: tuple[Any, ...] = ()
+    afterwards: Callable[[Any], Any] | None = None
     answer: Any = None
     error: BaseException | None = None
     done: bool = False

@@ -20,6 +20,7 @@ from threadline.testing.contract.contexts import ContextContract
 from threadline.testing.contract.deletion import DeletionContract, PruneContract
 from threadline.testing.contract.drafts import DraftContract, DurableDraftContract
 from threadline.testing.contract.durable import DurableContract as DurableLogContract
+from threadline.testing.contract.erasing import DurableErasingContract, EraseContract, RedactContract
 from threadline.testing.contract.errors import ErrorsContract
 from threadline.testing.contract.follow import DurableFollowContract, FollowContract
 from threadline.testing.contract.forks import ForkContract
@@ -28,6 +29,7 @@ from threadline.testing.contract.keys import KeysContract
 from threadline.testing.contract.leases import LeaseContract
 from threadline.testing.contract.listing import ListingContract
 from threadline.testing.contract.log import LogContract
+from threadline.testing.contract.memory import DurableMemoryContract, MemoryContract
 from threadline.testing.contract.opening import OpeningContract
 from threadline.testing.contract.search import DurableSearchContract, SearchContract
 from threadline.testing.contract.sessions import SessionsContract
@@ -60,6 +62,9 @@ class StoreContract(
     UsageContract,
     DeletionContract,
     PruneContract,
+    EraseContract,
+    RedactContract,
+    MemoryContract,
     SearchContract,
 ):
     """All that holds while a store is open."""
@@ -71,6 +76,8 @@ class DurableContract(
     DurableInboxContract,
     DurableDraftContract,
     DurableFollowContract,
+    DurableErasingContract,
+    DurableMemoryContract,
     DurableSearchContract,
 ):
     """All that is still there when the store is opened again."""
@@ -86,11 +93,14 @@ __all__ = [
     "DraftContract",
     "DurableContract",
     "DurableDraftContract",
+    "DurableErasingContract",
     "DurableFollowContract",
     "DurableInboxContract",
     "DurableLogContract",
+    "DurableMemoryContract",
     "DurableSearchContract",
     "DurableStateContract",
+    "EraseContract",
     "ErrorsContract",
     "FollowContract",
     "ForkContract",
@@ -99,9 +109,11 @@ __all__ = [
     "LeaseContract",
     "ListingContract",
     "LogContract",
+    "MemoryContract",
     "OpenStore",
     "OpeningContract",
     "PruneContract",
+    "RedactContract",
     "SearchContract",
     "SessionsContract",
     "StateContract",

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from threadline import (
     InvalidArgument,
+    Progress,
     ReadOnly,
     Stale,
 )
@@ -151,3 +153,42 @@ class DurableContract(Contract):
             writer.session("k").append("hi")
 
             assert told(reader.session("k")) == ["hi"]
+
+    def test_verifying_tells_how_far_it_is(self, open_store: OpenStore) -> None:
+        told: list[Progress] = []
+        with open_store() as store:
+            store.new().extend(["x"] * 1_200)
+            store.new().extend(["y"] * 300)
+
+            assert store.verify(progress=told.append).counts["entries"] == 1_500
+        assert [(step.done, step.total, step.unit) for step in told] == [
+            (n, 1_500, "entry") for n in (500, 1_000, 1_500)
+        ]
+
+    def test_a_backup_tells_how_far_it_is(self, open_store: OpenStore, tmp_path: Path) -> None:
+        told: list[Progress] = []
+        with open_store() as store:
+            for _ in range(10):
+                store.new().extend(["z" * 1_000] * 300)
+            store.backup(tmp_path / "copy.db", progress=told.append)
+
+        reached = [step.done for step in told]
+        assert len(reached) >= 3
+        assert reached == sorted(reached)
+        assert all(0 <= step.done <= 1.2 * step.total for step in told)
+
+    def test_what_is_told_may_end_it(self, open_store: OpenStore, tmp_path: Path) -> None:
+        class Enough(Exception):
+            pass
+
+        def stop(_: Progress) -> None:
+            raise Enough
+
+        with open_store() as store:
+            store.new().extend(["z" * 1_000] * 1_500)
+            for work in (lambda: store.verify(progress=stop), lambda: store.backup(tmp_path / "c.db", progress=stop)):
+                with pytest.raises(Enough):
+                    work()
+
+            assert store.verify().ok
+        assert not (tmp_path / "c.db").exists()

@@ -180,6 +180,8 @@ STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
     "record_usage": lambda store, s: s.record_usage(input=1),
     "usage": lambda store, s: store.usage(),
     "delete": lambda store, s: store.delete(s),
+    "erase": lambda store, s: store.erase(s),
+    "redact": lambda store, s: s.redact(1, "why"),
     "prune": lambda store, s: store.prune(older_than=A_SECOND),
 }
 

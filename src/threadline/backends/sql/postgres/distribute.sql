@@ -28,6 +28,27 @@ SELECT create_distributed_table('threadline.draft', 'tree', colocate_with => 'th
 -- chunk: with them
 SELECT create_distributed_table('threadline.chunk', 'tree', colocate_with => 'threadline.head')
 
+-- memory: with them
+SELECT create_distributed_table('threadline.memory', 'tree', colocate_with => 'threadline.head')
+
+-- node: with them
+SELECT create_distributed_table('threadline.node', 'tree', colocate_with => 'threadline.head')
+
+-- node_input: with them
+SELECT create_distributed_table('threadline.node_input', 'tree', colocate_with => 'threadline.head')
+
+-- chain: with them
+SELECT create_distributed_table('threadline.chain', 'tree', colocate_with => 'threadline.head')
+
+-- chain_member: with them
+SELECT create_distributed_table('threadline.chain_member', 'tree', colocate_with => 'threadline.head')
+
+-- working: with them
+SELECT create_distributed_table('threadline.working', 'tree', colocate_with => 'threadline.head')
+
+-- memory_event: with them
+SELECT create_distributed_table('threadline.memory_event', 'tree', colocate_with => 'threadline.head')
+
 -- whole_entry: partitions give way
 DO $$
 BEGIN

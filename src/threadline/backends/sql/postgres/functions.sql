@@ -111,7 +111,8 @@ BEGIN
             END IF;
             SELECT t.seq, t.count, t.identity INTO k
             FROM   threadline.share s
-            JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log AND t.key = keys[op]
+            JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log
+                                   AND t.key IN (keys[op], threadline.hidden(keys[op]))
                                    AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
             WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
             IF FOUND THEN
@@ -332,7 +333,8 @@ BEGIN
         PERFORM 1 FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
         SELECT true INTO known
         FROM   threadline.share s
-        JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log AND t.key = the_key
+        JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log
+                               AND t.key IN (the_key, threadline.hidden(the_key))
                                AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
         WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
     END IF;
@@ -466,6 +468,9 @@ CREATE OR REPLACE FUNCTION threadline.head_seal(
 ) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
 AS $$ SELECT substr(sha256(tree || int8send(session) || realm || int8send(log) || int8send(status) || int8send(opened)
                            || int8send(updated_at)), 1, 8) $$;
+
+CREATE OR REPLACE FUNCTION threadline.hidden(key bytea) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
+AS $$ SELECT '\xff'::bytea || substr(sha256(key), 1, 16) $$;
 
 CREATE OR REPLACE FUNCTION threadline.key_seal(
     tree bytea, log bigint, key bytea, seq bigint, count bigint, identity bytea

@@ -267,10 +267,17 @@ DELETE FROM threadline.tag WHERE tree = %s AND session = %s AND tag = %s
 -- insert_key: what an idempotency key stands for
 INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal) VALUES (%s, %s, %s, %s, %s, %s, %s)
 
--- find_key: the call of a key, in the own log or in what is shared
+-- find_key: the call of a key, in the own log or in what is shared; also where only the digest of the key is left
 SELECT k.seq, k.count, k.identity
 FROM   threadline.share s
-JOIN   threadline.key k ON k.tree = s.tree AND k.log = s.log AND k.key = %s
+JOIN   threadline.key k ON k.tree = s.tree AND k.log = s.log AND k.key IN (%s, %s)
+                       AND k.seq >= s.first AND k.seq + k.count - 1 <= s.last
+WHERE  s.tree = %s AND s.session = %s
+
+-- find_keys: the calls of several keys
+SELECT k.key, k.seq, k.count, k.identity
+FROM   threadline.share s
+JOIN   threadline.key k ON k.tree = s.tree AND k.log = s.log AND k.key = ANY (%s)
                        AND k.seq >= s.first AND k.seq + k.count - 1 <= s.last
 WHERE  s.tree = %s AND s.session = %s
 

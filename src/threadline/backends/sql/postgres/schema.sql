@@ -1,7 +1,8 @@
 -- threadline on PostgreSQL, schema version 1.
 --
--- The same log as on SQLite: a session is an append-only log of entries, nothing in `entry` is ever changed, and the
--- columns from `voice` on are the fold right after the entry. What is different here is what lets it spread.
+-- The same log as on SQLite: a session is an append-only log of entries, nothing in `entry` is ever changed, but that an
+-- entry may lose its content for good and keep its place (`redact`), and the columns from `voice` on are the fold right
+-- after the entry. What is different here is what lets it spread.
 --
 -- A *tree* is a root session with its forks and sub-agents; its id is 16 random bytes. It stands first in every key, and
 -- no sequence, unique constraint or foreign key reaches across trees. So all that one operation touches lies together:
@@ -36,6 +37,7 @@ CREATE TABLE threadline.log (
     tree        bytea   NOT NULL,
     log         bigint  NOT NULL,
     salt        bytea   NOT NULL,               -- where the chain of a log without ancestors begins
+    redacted    bigint  NOT NULL DEFAULT 0,     -- how many of its entries are tombstones
     PRIMARY KEY (tree, log)
 );
 
@@ -276,6 +278,115 @@ CREATE TABLE threadline.spent (
 );
 
 CREATE INDEX spent_by_day ON threadline.spent (realm, day);
+
+-- A memory: that of a project, or the global one, of a namespace. Its tree is a digest of both names, and all of it lies
+-- there. Whoever writes to it holds its row. In it a *scope* is the lasting memory (empty), or the working memory of a
+-- session, or of one agent in a session.
+CREATE TABLE threadline.memory (
+    tree        bytea   NOT NULL PRIMARY KEY,
+    realm       bytea   NOT NULL,
+    namespace   bytea   NOT NULL,
+    project     bytea   NOT NULL,               -- empty: the global one
+    seal        bytea   NOT NULL
+);
+
+-- A claim, or what was made of claims. The address is the digest of type, content and inputs: the same node may stand in
+-- several scopes, and what is said of it beside its content is only ever added to.
+CREATE TABLE threadline.node (
+    tree        bytea   NOT NULL,
+    scope       bytea   NOT NULL,
+    addr        bytea   NOT NULL,
+    type        bytea   NOT NULL,               -- leaf, compress, supersede, root, or what another tool calls it
+    active      smallint NOT NULL,              -- 0 when superseded, compressed, stashed or retired
+    created_at  bigint  NOT NULL,
+    touched_at  bigint  NOT NULL,               -- when it was last claimed
+    expires_at  bigint,
+    promoted_at bigint,                         -- of a preliminary one: when it became lasting
+    session     bytea,                          -- who claimed it first
+    agent       bytea,
+    domain      bytea   NOT NULL,
+    inputs      bytea   NOT NULL,               -- addresses, in order
+    about       bytea   NOT NULL,               -- confidence, priority, anchors, meta and so on, as JSON
+    content     bytea   NOT NULL,
+    seal        bytea   NOT NULL,
+    words       tsvector,                       -- of a lasting one: what recall finds it by
+    PRIMARY KEY (tree, addr, scope)
+);
+
+CREATE INDEX node_by_scope ON threadline.node (tree, scope, active, created_at);
+CREATE INDEX node_by_words ON threadline.node USING gin (words) WHERE words IS NOT NULL;
+
+-- Which nodes were made of a node.
+CREATE TABLE threadline.node_input (
+    tree        bytea   NOT NULL,
+    scope       bytea   NOT NULL,
+    addr        bytea   NOT NULL,
+    input       bytea   NOT NULL,               -- the address of the one that it was made of
+    PRIMARY KEY (tree, scope, addr, input)
+);
+
+CREATE INDEX node_input_by_input ON threadline.node_input (tree, input);
+
+-- A line of reasoning: nodes in an order, with a name and a status.
+CREATE TABLE threadline.chain (
+    tree        bytea   NOT NULL,
+    chain       bytea   NOT NULL,               -- its id
+    scope       bytea   NOT NULL,
+    name        bytea   NOT NULL,
+    status      bytea   NOT NULL,               -- preliminary, active, stashed, archived, superseded
+    created_at  bigint  NOT NULL,
+    extended_at bigint  NOT NULL,
+    session     bytea,
+    agent       bytea,
+    domain      bytea   NOT NULL,
+    members     bytea   NOT NULL,               -- addresses, in order
+    about       bytea   NOT NULL,               -- meta, as JSON
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, chain)
+);
+
+CREATE INDEX chain_by_name ON threadline.chain (tree, name);
+
+-- Which chains hold a node.
+CREATE TABLE threadline.chain_member (
+    tree        bytea   NOT NULL,
+    chain       bytea   NOT NULL,
+    addr        bytea   NOT NULL,
+    PRIMARY KEY (tree, chain, addr)
+);
+
+CREATE INDEX chain_member_by_addr ON threadline.chain_member (tree, addr);
+
+-- The working memory of a session, or of an agent in it: when it began, was used and ended.
+CREATE TABLE threadline.working (
+    tree        bytea   NOT NULL,
+    scope       bytea   NOT NULL,
+    realm       bytea   NOT NULL,
+    session     bytea   NOT NULL,
+    agent       bytea,
+    started_at  bigint  NOT NULL,
+    touched_at  bigint  NOT NULL,
+    ended_at    bigint,                         -- archived since; NULL while it is at work
+    turns       bigint  NOT NULL,
+    folded      bigint  NOT NULL,               -- the turn after which it was last summed up
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, scope)
+);
+
+CREATE INDEX working_by_session ON threadline.working (realm, session);
+
+-- What was done in a memory. A number is a time in microseconds, made unique.
+CREATE TABLE threadline.memory_event (
+    tree        bytea   NOT NULL,
+    number      bigint  NOT NULL,
+    what        bytea   NOT NULL,
+    session     bytea,
+    agent       bytea,
+    addrs       bytea   NOT NULL,
+    detail      bytea   NOT NULL,               -- JSON
+    seal        bytea   NOT NULL,
+    PRIMARY KEY (tree, number)
+);
 
 -- What can be found of each entry: its terms, ready made (core/words.py), and how many they are. Seq 0 is the title of the
 -- session whose own log it is. It follows from the log, lags behind it, and can be emptied at any time. Whoever writes

@@ -24,7 +24,8 @@ BEGIN
                     threadline.tag, threadline.head, threadline.share, threadline.entry, threadline.key,
                     threadline.inbox, threadline.draft, threadline.chunk, threadline.blob, threadline.blob_use,
                     threadline.request, threadline.spent, threadline.search, threadline.search_log,
-                    threadline.search_state TO %I', the_role);
+                    threadline.search_state, threadline.memory, threadline.node, threadline.node_input,
+                    threadline.chain, threadline.chain_member, threadline.working, threadline.memory_event TO %I', the_role);
 END
 $$;
 
@@ -38,7 +39,7 @@ DECLARE
     policed text;
 BEGIN
     FOREACH policed IN ARRAY ARRAY['name', 'session', 'head', 'tag', 'request', 'spent', 'search', 'search_log',
-                                  'search_state'] LOOP
+                                  'search_state', 'memory', 'working'] LOOP
         EXECUTE format('ALTER TABLE threadline.%I ENABLE ROW LEVEL SECURITY', policed);
         EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (threadline.admitted(realm))', policed);
@@ -49,6 +50,13 @@ BEGIN
         EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
         EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (EXISTS
                         (SELECT 1 FROM threadline.session s WHERE s.tree = %I.tree))', policed, policed);
+    END LOOP;
+    -- And what hangs on a memory, by whoever sees that.
+    FOREACH policed IN ARRAY ARRAY['node', 'node_input', 'chain', 'chain_member', 'memory_event'] LOOP
+        EXECUTE format('ALTER TABLE threadline.%I ENABLE ROW LEVEL SECURITY', policed);
+        EXECUTE format('DROP POLICY IF EXISTS tenants ON threadline.%I', policed);
+        EXECUTE format('CREATE POLICY tenants ON threadline.%I USING (EXISTS
+                        (SELECT 1 FROM threadline.memory m WHERE m.tree = %I.tree))', policed, policed);
     END LOOP;
     -- A place is closed before any session stands there.
     DROP POLICY IF EXISTS closing ON threadline.log;

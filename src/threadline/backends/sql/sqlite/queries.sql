@@ -127,10 +127,10 @@ DELETE FROM tag WHERE namespace = ? AND tag = ? AND session = ?
 -- insert_key: what an idempotency key stands for
 INSERT INTO key (log, key, seq, count, identity, seal) VALUES (?, ?, ?, ?, ?, ?)
 
--- find_key: the call of a key, in the own log or in what is shared
+-- find_key: the call of a key, in the own log or in what is shared; also where only the digest of the key is left
 SELECT key.seq, key.count, key.identity
 FROM   share
-JOIN   key ON key.log = share.log AND key.key = ?
+JOIN   key ON key.log = share.log AND key.key IN (?, ?)
           AND key.seq >= share.first AND key.seq + key.count - 1 <= share.last
 WHERE  share.session = ?
 
@@ -498,6 +498,16 @@ JOIN   head h ON h.session = s.session
 WHERE  s.session > ?
 ORDER BY s.session
 LIMIT  ?
+
+-- trees: every tree, a page at a time, for an export
+SELECT DISTINCT tree FROM session WHERE tree > ? ORDER BY tree LIMIT 1000
+
+-- family: the sessions of a tree in the order they were made, for an export
+SELECT s.session, s.tree, s.id, s.key, s.namespace, s.created_at, h.updated_at, h.status, s.about, s.origin, s.parent
+FROM   session s
+JOIN   head h ON h.session = s.session
+WHERE  s.tree = ?
+ORDER BY s.session
 
 -- keys_after: the idempotency keys of a log from an entry on
 SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq

@@ -147,6 +147,9 @@ SELECT doc, terms FROM search_doc WHERE doc IN (SELECT value FROM json_each(?))
 -- extent: the first and the last document
 SELECT (SELECT min(doc) FROM search_doc), (SELECT max(doc) FROM search_doc)
 
+-- look: nothing, but looked for
+SELECT rowid FROM search WHERE search MATCH '_' LIMIT 1
+
 -- documents: those that match, the last first
 SELECT rowid FROM search WHERE search MATCH ? ORDER BY rowid DESC LIMIT ?
 

@@ -1,7 +1,7 @@
 -- threadline on SQLite, schema version 1.
 --
--- A session is an append-only log of entries. Nothing in `entry` is ever changed: compactions, rewinds and all the rest
--- are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
+-- A session is an append-only log of entries. Nothing in `entry` is ever changed, but that an entry may lose its content
+-- for good and keep its place (`redact`): compactions, rewinds and all the rest are entries themselves. What the model sees is a fold over the log, and the columns from `voice` on are that fold,
 -- as it is right after the entry. So the view of any past moment is one lookup, and an append reads only `head`.
 --
 -- The life of a session: a row in `session` (what is said of it), one in `head` (what every append moves on), one in
@@ -22,7 +22,8 @@
 
 CREATE TABLE log (
     log         INTEGER PRIMARY KEY AUTOINCREMENT,
-    salt        BLOB NOT NULL            -- where the chain of a log without ancestors begins
+    salt        BLOB NOT NULL,           -- where the chain of a log without ancestors begins
+    redacted    INTEGER NOT NULL DEFAULT 0   -- how many of its entries are tombstones
 ) STRICT;
 
 CREATE TABLE session (
@@ -46,6 +47,7 @@ CREATE UNIQUE INDEX session_by_key     ON session (namespace, key) WHERE key IS 
 CREATE        INDEX session_by_created ON session (namespace, (parent IS NOT NULL), created_at);
 CREATE        INDEX session_by_cwd     ON session (namespace, cwd)   WHERE cwd IS NOT NULL;
 CREATE        INDEX session_by_agent   ON session (namespace, agent) WHERE agent IS NOT NULL;
+CREATE        INDEX session_by_tree    ON session (tree);
 CREATE        INDEX session_by_origin  ON session (origin)           WHERE origin IS NOT NULL;
 CREATE        INDEX session_by_parent  ON session (parent)           WHERE parent IS NOT NULL;
 CREATE UNIQUE INDEX session_by_call    ON session (parent, call_id)  WHERE call_id IS NOT NULL;
@@ -234,3 +236,123 @@ CREATE TABLE spent (
 ) STRICT, WITHOUT ROWID;
 
 CREATE INDEX spent_by_day ON spent (namespace, day);
+
+-- A memory: that of a project, or the global one, of a namespace. Its `tree` is a digest of both names. In it a *scope* is
+-- the lasting memory (empty), or the working memory of a session, or of one agent in a session.
+CREATE TABLE memory (
+    tree        BLOB    NOT NULL PRIMARY KEY,
+    namespace   BLOB    NOT NULL,
+    project     BLOB    NOT NULL,        -- empty: the global one
+    seal        BLOB    NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- A claim, or what was made of claims. The address is the digest of type, content and inputs: the same node may stand in
+-- several scopes, and what is said of it beside its content is only ever added to.
+CREATE TABLE node (
+    node        INTEGER PRIMARY KEY AUTOINCREMENT,
+    tree        BLOB    NOT NULL,
+    scope       BLOB    NOT NULL,
+    addr        BLOB    NOT NULL,
+    type        BLOB    NOT NULL,        -- leaf, compress, supersede, root, or what another tool calls it
+    active      INTEGER NOT NULL,        -- 0 when superseded, compressed, stashed or retired
+    created_at  INTEGER NOT NULL,
+    touched_at  INTEGER NOT NULL,        -- when it was last claimed
+    expires_at  INTEGER,
+    promoted_at INTEGER,                 -- of a preliminary one: when it became lasting
+    session     BLOB,                    -- who claimed it first
+    agent       BLOB,
+    domain      BLOB    NOT NULL,
+    seal        BLOB    NOT NULL,
+    inputs      BLOB    NOT NULL,        -- addresses, in order
+    about       BLOB    NOT NULL,        -- confidence, priority, anchors, meta and so on, as JSON
+    content     BLOB    NOT NULL,
+    UNIQUE (tree, addr, scope)
+) STRICT;
+
+CREATE INDEX node_by_scope ON node (tree, scope, active, created_at);
+
+-- Which nodes were made of a node.
+CREATE TABLE node_input (
+    tree        BLOB    NOT NULL,
+    scope       BLOB    NOT NULL,
+    addr        BLOB    NOT NULL,
+    input       BLOB    NOT NULL,        -- the address of the one that it was made of
+    PRIMARY KEY (tree, scope, addr, input)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX node_input_by_input ON node_input (tree, input);
+
+-- The words of lasting nodes up to number `upto`; recall adds what is missing first, so that a claim does not wait for it.
+CREATE VIRTUAL TABLE node_text USING fts5 (place, words, content='', contentless_delete=1, tokenize='ascii', detail='column');
+
+CREATE TABLE node_indexed (
+    upto        INTEGER NOT NULL
+) STRICT;
+
+INSERT INTO node_indexed VALUES (0);
+
+-- A line of reasoning: nodes in an order, with a name and a status.
+CREATE TABLE chain (
+    tree        BLOB    NOT NULL,
+    chain       BLOB    NOT NULL,        -- its id
+    scope       BLOB    NOT NULL,
+    name        BLOB    NOT NULL,
+    status      BLOB    NOT NULL,        -- preliminary, active, stashed, archived, superseded
+    created_at  INTEGER NOT NULL,
+    extended_at INTEGER NOT NULL,
+    session     BLOB,
+    agent       BLOB,
+    domain      BLOB    NOT NULL,
+    members     BLOB    NOT NULL,        -- addresses, in order
+    about       BLOB    NOT NULL,        -- meta, as JSON
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (tree, chain)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX chain_by_name ON chain (tree, name);
+
+-- Which chains hold a node.
+CREATE TABLE chain_member (
+    tree        BLOB    NOT NULL,
+    chain       BLOB    NOT NULL,
+    addr        BLOB    NOT NULL,
+    PRIMARY KEY (tree, chain, addr)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX chain_member_by_addr ON chain_member (tree, addr);
+
+-- The working memory of a session, or of an agent in it: when it began, was used and ended.
+CREATE TABLE working (
+    tree        BLOB    NOT NULL,
+    scope       BLOB    NOT NULL,
+    namespace   BLOB    NOT NULL,
+    session     BLOB    NOT NULL,
+    agent       BLOB,
+    started_at  INTEGER NOT NULL,
+    touched_at  INTEGER NOT NULL,
+    ended_at    INTEGER,                 -- archived since; NULL while it is at work
+    turns       INTEGER NOT NULL,
+    folded      INTEGER NOT NULL,        -- the turn after which it was last summed up
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (tree, scope)
+) STRICT, WITHOUT ROWID;
+
+CREATE INDEX working_by_session ON working (namespace, session);
+
+-- What was done in a memory. A number is a time in microseconds, made unique.
+CREATE TABLE memory_event (
+    tree        BLOB    NOT NULL,
+    number      INTEGER NOT NULL,
+    what        BLOB    NOT NULL,
+    session     BLOB,
+    agent       BLOB,
+    addrs       BLOB    NOT NULL,
+    detail      BLOB    NOT NULL,        -- JSON
+    seal        BLOB    NOT NULL,
+    PRIMARY KEY (tree, number)
+) STRICT, WITHOUT ROWID;
+
+-- A row while bytes of what was erased or redacted may still lie in free space of the file, or in its WAL.
+CREATE TABLE owed (
+    since       INTEGER NOT NULL
+) STRICT;

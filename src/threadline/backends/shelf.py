@@ -1,0 +1,153 @@
+"""A memory's shelf on any engine that speaks SQL: rows read and checked, and changes as statements by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, TypeAlias, TypeVar
+
+from threadline.core.digest import seal
+from threadline.core.entries import text
+from threadline.errors import Damaged
+from threadline.memory.rows import (
+    ChainRow,
+    Change,
+    Dropped,
+    EventRow,
+    Extended,
+    Found,
+    NodeRow,
+    Place,
+    WorkingRow,
+    split_addrs,
+)
+from threadline.memory.words import words_of
+
+Rows = TypeVar("Rows", NodeRow, ChainRow, WorkingRow, EventRow)
+Select: TypeAlias = Callable[[str, tuple[Any, ...]], list[Any]]
+Statement: TypeAlias = tuple[str, tuple[Any, ...]]
+
+DROPS = ("memory_drop_nodes", "memory_drop_inputs", "memory_drop_members", "memory_drop_chains", "memory_drop_working")
+
+
+class SqlShelf:
+    """See `Shelf` for what each method promises. `realm` is how the engine's tables name the namespace; `asked` gives
+    words as the engine's index is asked for them; `lags` says whether that index may be behind."""
+
+    def __init__(
+        self,
+        select: Select,
+        place: Place,
+        realm: bytes,
+        asked: Callable[[bytes, Sequence[str]], str],
+        *,
+        lags: bool,
+    ) -> None:
+        self._select = select
+        self._tree = place.tree
+        self._realm = realm
+        self._asked = asked
+        self._lags = lags
+
+    def node(self, scope: bytes, addr: bytes) -> NodeRow | None:
+        found = self._select("memory_node", (self._tree, addr, scope))
+        return self._whole(found, addr)[0] if found else None
+
+    def nodes_between(self, first: bytes, last: bytes, limit: int) -> list[NodeRow]:
+        found = self._select("memory_nodes_between", (self._tree, first, last, limit))
+        return self._whole(found, found[0][1]) if found else []
+
+    def _whole(self, found: list[Any], addr: bytes) -> list[NodeRow]:
+        """What was asked for by its address. Raises Damaged where none of it is sound."""
+        rows = list(self._sound(NodeRow, found))
+        if not rows:
+            raise Damaged(None, None, f"node {addr.hex()[:12]} does not match its seal")
+        return rows
+
+    def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
+        return (
+            self._rows(NodeRow, "memory_nodes", scope, 1) if active else self._rows(NodeRow, "memory_all_nodes", scope)
+        )
+
+    def origins(self) -> list[NodeRow]:
+        return self._rows(NodeRow, "memory_origins")
+
+    def consumers(self, addr: bytes) -> list[NodeRow]:
+        return self._rows(NodeRow, "memory_consumers", addr)
+
+    def chain(self, chain: bytes) -> ChainRow | None:
+        return next(iter(self._rows(ChainRow, "memory_chain", chain)), None)
+
+    def chains(self, scope: bytes | None = None) -> list[ChainRow]:
+        found = self._rows(ChainRow, "memory_chains")
+        return found if scope is None else [row for row in found if row.scope == scope]
+
+    def chains_named(self, name: bytes) -> list[ChainRow]:
+        return self._rows(ChainRow, "memory_chains_named", name)
+
+    def chains_with(self, addr: bytes) -> list[ChainRow]:
+        return self._rows(ChainRow, "memory_chains_with", addr)
+
+    def working(self, scope: bytes) -> WorkingRow | None:
+        return next(iter(self._rows(WorkingRow, "memory_working", scope)), None)
+
+    def workings(self, session: bytes | None = None) -> list[WorkingRow]:
+        if session is None:
+            return self._rows(WorkingRow, "memory_workings")
+        return self._rows(WorkingRow, "memory_workings_of", self._realm, session)
+
+    def events(self, before: int, limit: int) -> list[EventRow]:
+        return self._rows(EventRow, "memory_events", before, limit)
+
+    def last_event(self) -> int:
+        ((number,),) = self._select("memory_last_event", (self._tree,))
+        return int(number)
+
+    def holding(self, words: Sequence[str], limit: int) -> list[Found]:
+        found = self._select("memory_holding", (self._tree, self._asked(self._tree, words), limit))
+        return [Found._make(row) for row in found]
+
+    def unindexed(self, limit: int) -> list[NodeRow]:
+        return self._rows(NodeRow, "memory_tail", limit) if self._lags else []
+
+    def _rows(self, kind: type[Rows], name: str, *values: Any) -> list[Rows]:
+        return list(self._sound(kind, self._select(name, (self._tree, *values))))
+
+    def _sound(self, kind: type[Rows], found: list[Any]) -> Iterator[Rows]:
+        """Rows that are what was written. `verify` names the others."""
+        for *columns, mark in found:
+            row = kind._make(columns)
+            if seal(self._tree, *row) == mark:
+                yield row
+
+
+def writes(
+    tree: bytes, realm: bytes, changes: Iterable[Change], indexed: Callable[[NodeRow], tuple[Any, ...]]
+) -> Iterator[Statement]:
+    """Changes as statements. `indexed` gives what else the engine keeps with a node, to find it by its words."""
+    for change in changes:
+        match change:
+            case NodeRow():
+                yield "memory_put_node", (tree, *change, seal(tree, *change), *indexed(change))
+                for addr in split_addrs(change.inputs):
+                    yield "memory_put_input", (tree, change.scope, change.addr, addr)
+            case EventRow():
+                yield "memory_put_event", (tree, *change, seal(tree, *change))
+            case WorkingRow():
+                yield "memory_put_working", (tree, realm, *change, seal(tree, *change))
+            case Extended(row, added):
+                yield "memory_put_chain", (tree, *row, seal(tree, *row))
+                for addr in added:
+                    yield "memory_put_member", (tree, row.chain, addr)
+            case Dropped(scope):
+                yield from drops(tree, scope)
+
+
+def drops(tree: bytes, scope: bytes) -> Iterator[Statement]:
+    """All rows of a scope go."""
+    for name in DROPS:
+        yield name, (tree, scope)
+
+
+def node_words(domain: bytes, content: bytes) -> list[str]:
+    """What recall finds a node by."""
+    return words_of(f"{text(domain)} {text(content)}")

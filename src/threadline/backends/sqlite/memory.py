@@ -1,0 +1,81 @@
+"""Working memory on SQLite, inside a transaction, and the index of words, which may lag behind it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import TypeVar
+
+import apsw
+
+from threadline.backends.shelf import SqlShelf, drops, node_words, writes
+from threadline.backends.sqlite.rows import many, one, run
+from threadline.core.digest import seal
+from threadline.core.entries import text
+from threadline.memory.rows import Deed, Place
+
+T = TypeVar("T")
+
+INDEXED_AT_ONCE = 2_000  # nodes whose words enter the index in one transaction
+
+
+def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
+    """Run a deed and write what it changes."""
+    changes, answer = deed(shelf(connection, place))
+    if not changes:
+        return answer
+    tree, namespace, project = place.row
+    if one(connection, "memory_there", (tree,)) is None:
+        run(connection, "memory_begin", (tree, namespace, project, seal(tree, namespace, project)))
+    for name, values in writes(tree, namespace, changes, lambda row: ()):
+        run(connection, name, values)
+    return answer
+
+
+def shelf(connection: apsw.Connection, place: Place) -> SqlShelf:
+    return SqlShelf(partial(many, connection), place, place.row[1], _asked, lags=True)
+
+
+def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int:
+    """Remove the working memory of a session from every memory of its namespace; how many there were."""
+    found = many(connection, "memory_working_anywhere", (namespace, session))
+    for tree, scope in found:
+        for name, values in drops(tree, scope):
+            run(connection, name, values)
+    return len(found)
+
+
+def places(connection: apsw.Connection, after: bytes) -> list[Place]:
+    """A page of memories, by their trees."""
+    found = many(connection, "memory_places", (after,))
+    return [Place(text(namespace), text(project) or None) for namespace, project in found]
+
+
+# -- the index of words --------------------------------------------------------------------------------
+
+
+def lags(connection: apsw.Connection) -> bool:
+    upto, last = one(connection, "memory_lag")
+    return bool(upto < last)
+
+
+def catch_up(connection: apsw.Connection) -> bool:
+    """Put the next nodes into the index of words; whether there may be more."""
+    upto, last = one(connection, "memory_lag")
+    found = many(connection, "memory_unindexed", (upto, INDEXED_AT_ONCE))
+    for node, tree, domain, content in found:
+        run(connection, "memory_index", (node, place_word(tree), " ".join(node_words(domain, content))))
+    is_all = len(found) < INDEXED_AT_ONCE
+    if upto < last:
+        run(connection, "memory_indexed", (last if is_all else found[-1][0],))
+    return not is_all
+
+
+def _asked(tree: bytes, words: Sequence[str]) -> str:
+    """In the language of FTS5. Words hold letters and digits only, so that nothing in them is syntax."""
+    quoted = " AND ".join(f'"{word}"' for word in words)
+    return f"place : {place_word(tree)} AND words : ({quoted})"
+
+
+def place_word(tree: bytes) -> str:
+    return f"t{tree.hex()}"

@@ -1,0 +1,174 @@
+"""What a backend keeps of a memory, and what it is asked to do with it.
+
+A memory is a tree of its own, named by a digest of its namespace and project. Within it a *scope* is the lasting memory
+(the empty name) or the working memory of one session, or of one agent within a session. A *deed* is thinking that runs
+inside a transaction: it reads a `Shelf` and returns what is to be written and an answer. It may be run again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+
+from threadline.core.digest import identity
+from threadline.core.entries import stored
+
+T = TypeVar("T")
+
+LASTING = b""
+ADDR_BYTES = 32
+
+
+class Place(NamedTuple):
+    """Which memory: that of a project, or with None the global one, of a namespace."""
+
+    namespace: str
+    project: str | None
+
+    @property
+    def tree(self) -> bytes:
+        return identity(b"memory", stored(self.namespace), stored(self.project or ""))
+
+    @property
+    def row(self) -> tuple[bytes, bytes, bytes]:
+        return self.tree, stored(self.namespace), stored(self.project or "")
+
+
+def working_scope(session: str, agent: str | None) -> bytes:
+    """The working memory of a session; with an agent, that agent's own within it."""
+    parts = (stored(session),) if agent is None else (stored(session), stored(agent))
+    return identity(b"working", *parts)
+
+
+class NodeRow(NamedTuple):
+    """A node in one scope. `inputs` are addresses, one after the other; `about` is JSON."""
+
+    scope: bytes
+    addr: bytes
+    type: bytes
+    active: int
+    created_at: int
+    touched_at: int
+    expires_at: int | None
+    promoted_at: int | None
+    session: bytes | None
+    agent: bytes | None
+    domain: bytes
+    inputs: bytes
+    about: bytes
+    content: bytes
+
+
+class ChainRow(NamedTuple):
+    """A chain. `members` are addresses, one after the other; `about` is JSON."""
+
+    scope: bytes
+    chain: bytes
+    name: bytes
+    status: bytes
+    created_at: int
+    extended_at: int
+    session: bytes | None
+    agent: bytes | None
+    domain: bytes
+    members: bytes
+    about: bytes
+
+
+class WorkingRow(NamedTuple):
+    """The life of one working memory. It is archived from `ended_at` on; `folded` is the turn of its last summary."""
+
+    scope: bytes
+    session: bytes
+    agent: bytes | None
+    started_at: int
+    touched_at: int
+    ended_at: int | None
+    turns: int
+    folded: int
+
+
+class EventRow(NamedTuple):
+    """Something that was done. `number` is its time in microseconds, or a little later: no two have the same."""
+
+    number: int
+    what: bytes
+    session: bytes | None
+    agent: bytes | None
+    addrs: bytes
+    detail: bytes
+
+
+class Extended(NamedTuple):
+    """A chain as it is now, and the members that it did not have before."""
+
+    row: ChainRow
+    added: tuple[bytes, ...]
+
+
+class Dropped(NamedTuple):
+    """All rows of a scope go."""
+
+    scope: bytes
+
+
+Change: TypeAlias = NodeRow | ChainRow | Extended | WorkingRow | EventRow | Dropped
+Row: TypeAlias = NodeRow | ChainRow | WorkingRow | EventRow
+
+
+class Found(NamedTuple):
+    """A node that holds a word: enough to choose which ones to read whole."""
+
+    addr: bytes
+    touched_at: int
+
+
+class Shelf(Protocol):
+    """One memory, read inside a transaction. Rows that do not match their seal are left out of lists."""
+
+    def node(self, scope: bytes, addr: bytes) -> NodeRow | None:
+        """That node in that scope. Raises Damaged if it is not what was written."""
+
+    def nodes_between(self, first: bytes, last: bytes, limit: int) -> list[NodeRow]:
+        """The nodes whose addresses lie in a range, of all scopes, by address and scope."""
+
+    def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
+        """All nodes of a scope, or the active ones, in the order of creation."""
+
+    def origins(self) -> list[NodeRow]:
+        """Lasting nodes that come from no other, and those of type root, in the order of creation."""
+
+    def consumers(self, addr: bytes) -> list[NodeRow]:
+        """The nodes of any scope that have this one among their inputs."""
+
+    def chain(self, chain: bytes) -> ChainRow | None: ...
+
+    def chains(self, scope: bytes | None = None) -> list[ChainRow]:
+        """All chains, of all scopes or of one, in the order of creation."""
+
+    def chains_named(self, name: bytes) -> list[ChainRow]: ...
+
+    def chains_with(self, addr: bytes) -> list[ChainRow]:
+        """The chains of all scopes that hold a node."""
+
+    def working(self, scope: bytes) -> WorkingRow | None: ...
+
+    def workings(self, session: bytes | None = None) -> list[WorkingRow]:
+        """All working memories, or those of a session, the oldest first."""
+
+    def events(self, before: int, limit: int) -> list[EventRow]:
+        """Events before a number, the newest first."""
+
+    def last_event(self) -> int: ...
+
+    def holding(self, words: Sequence[str], limit: int) -> list[Found]:
+        """Active lasting nodes that hold all of the words, by the index, the newest first."""
+
+    def unindexed(self, limit: int) -> list[NodeRow]:
+        """Active lasting nodes that the index does not hold yet."""
+
+
+Deed: TypeAlias = Callable[[Shelf], tuple[Sequence[Change], T]]
+
+
+def split_addrs(joined: bytes) -> list[bytes]:
+    return [joined[i : i + ADDR_BYTES] for i in range(0, len(joined), ADDR_BYTES)]

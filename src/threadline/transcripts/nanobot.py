@@ -1,0 +1,508 @@
+"""nanobot: a JSONL file per session, whose first line says what is known of it, and the files of its workspace.
+
+A file is rewritten whole whenever it is saved: its messages are the course, and what the first line says (how far they
+were consolidated, the goal, a turn under way) is settled after it. From 0.3 on names are base64url of the key, a second
+line may hold the provider's state, a sidecar the turn under way, and hidden messages mark where a summary took over."""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
+from binascii import Error as NotBase64
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from msgspec.structs import replace
+
+from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
+from threadline.transcripts.course import Course, splits_no_pair, standing
+from threadline.transcripts.desk import Desk, Origin
+from threadline.transcripts.sources import Damage, Line, Source, decode, is_folder, is_regular
+from threadline.transcripts.timeline import Timeline
+from threadline.transcripts.times import iso
+
+NAME = "nanobot"
+MEMORIES = ("MEMORY.md", "USER.md", "SOUL.md")
+SIDECAR = ".checkpoint.json"
+SIDECAR_VERSION = 1
+BOUNDARY = "Continue the active task from the working-memory checkpoint above."
+WORKSPACE = re.compile(r"[0-9a-f]{32}")
+# The fields of a message that a model is sent; all others are nanobot's own.
+SENT = frozenset({"role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content"})
+HEAD = frozenset({"_type", "key", "created_at", "updated_at", "metadata", "last_consolidated", "last_archived"})
+SAME = ("role", "content", "tool_call_id", "name", "tool_calls", "reasoning_content", "thinking_blocks")
+
+
+# -- reading -------------------------------------------------------------------------------------------
+
+
+def claims(source: Source) -> bool:
+    if source.is_folder:
+        return False
+    if source.path.name in MEMORIES:
+        return _workspace_of(source.path) is not None
+    return source.path.suffix == ".jsonl" and _kind(source) is not None
+
+
+def bring(source: Source, desk: Desk) -> None:
+    if source.path.name in MEMORIES:
+        _bring_memory(source, desk)
+        return
+    kind = _kind(source)
+    if kind == "session":
+        _bring_session(source, desk)
+    elif kind is not None:
+        _bring_record(source, desk, kind)
+
+
+def _kind(source: Source) -> str | None:
+    """What sort of file it is, by its first lines."""
+    for line in source.first(source.path):
+        if line.get("_type") == "metadata":
+            return "session"
+        if isinstance(line.get("role"), str) and ("timestamp" in line or source.path.parent.name == "sessions"):
+            return "session"
+        if "cursor" in line and "timestamp" in line and "content" in line:
+            return "history"
+        if isinstance(line.get("event"), str) and source.path.parent.name == "webui":
+            return "webui"
+    return None
+
+
+def _bring_session(source: Source, desk: Desk) -> None:
+    about = next((line for line in source.first(source.path, 2) if line.get("_type") == "metadata"), {})
+    metadata = _dict(about.get("metadata"))
+    key, workspace = _key(source.path, about), source.path.parent.name
+    title = metadata.get("title")
+    private = ("runtime_checkpoint",)
+    origin = Origin(
+        format=NAME,
+        name=f"{workspace}/{key}" if WORKSPACE.fullmatch(workspace) else key,
+        key=key if 0 < len(key) <= 512 else None,
+        title=title if isinstance(title, str) and title else None,
+        auto_title=not metadata.get("title_user_edited"),
+        agent=NAME,
+        meta={NAME: {name: value for name, value in metadata.items() if name not in private}} if metadata else {},
+        at=iso(about.get("created_at")),
+        updated_at=iso(about.get("updated_at")),
+    )
+    checkpoint = _checkpoint(source, about, key, desk)
+    desk.bring(origin, source.path, lambda timeline: _Reader(source, timeline, desk, about, checkpoint).tell())
+
+
+class _Reader:
+    """Tells one file to a timeline."""
+
+    def __init__(
+        self, source: Source, timeline: Timeline, desk: Desk, about: dict[str, Any], checkpoint: dict[str, Any] | None
+    ) -> None:
+        self.source = source
+        self.desk = desk
+        self.course = Course(timeline)
+        self.timeline = timeline
+        self.at = iso(about.get("updated_at"))
+        self.checkpoint = checkpoint
+        self.lines: list[int | None] = []  # the place of each line that nanobot counts; None for a boundary
+        self.tail: list[dict[str, Any]] = []  # the last messages, to tell what of a checkpoint is among them
+        self.boundaries: list[dict[str, Any]] = []
+        self.heads: list[dict[str, Any]] = []
+        self.provider_state: dict[str, Any] = {}
+
+    def tell(self) -> None:
+        for line in self.source.lines(self.source.path):
+            if isinstance(line, Damage):
+                self.course.aside(self.source.path.name, line)
+                continue
+            try:
+                self._line(line)
+            except InvalidMessage as error:
+                self.source.report(self.source.path, line.offset, line.length, f"cannot be kept exactly: {error}")
+        self._settle()
+
+    def _line(self, line: Line) -> None:
+        raw = line.value
+        match raw.get("_type"):
+            case "metadata":
+                self.heads.append(raw)
+            case "provider_state":
+                self.provider_state = raw
+            case _ if is_boundary(raw):
+                self.boundaries.append({"before": len(self.lines), "message": raw})
+                self.lines.append(None)
+            case _:
+                self.lines.append(self._message(raw))
+                self.tail = [*self.tail[-63:], raw]
+
+    def _message(self, raw: dict[str, Any]) -> int:
+        at = iso(raw.get("timestamp"))
+        if not isinstance(raw.get("role"), str) or not raw["role"]:
+            return self.course.note({"line": raw}, NAME, at=at, shown=True)
+        return self.course.append(message_of(raw), at=at)
+
+    # -- what the first line says ------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """The last head counts, as it does for nanobot itself."""
+        head = self.heads[-1] if self.heads else {}
+        metadata = _dict(head.get("metadata"))
+        self._note("head", {name: value for name, value in head.items() if name not in HEAD})
+        self._note("provider_state", self.provider_state)  # private to the provider: never in a view
+        for boundary in self.boundaries:
+            self._note("boundary", boundary)
+        self._consolidated(head, metadata)
+        self._goal(metadata)
+        if self.checkpoint is not None:
+            self._open(self.checkpoint)
+
+    def _note(self, kind: str, data: dict[str, Any]) -> None:
+        if data:
+            self.timeline.settle(kind, data, lambda session, key: session.note({kind: data}, NAME, key=key, at=self.at))
+
+    def _consolidated(self, head: dict[str, Any], metadata: dict[str, Any]) -> None:
+        """The messages before the cursor are not shown any more; the last summary stands for them if there is one."""
+        cursor = archive_offset(head)
+        if not cursor:
+            return
+        if not 0 < cursor <= len(self.lines):  # it would hide all of the history, or none
+            self.desk.remark(self.source.path, f"last_consolidated is {cursor} of {len(self.lines)} messages: ignored")
+            return
+        places = [place for place in self.lines[:cursor] if place is not None]
+        summary = _dict(metadata.get("_last_summary")).get("text")
+        text = summary if isinstance(summary, str) and summary else None
+        if places:
+            upto = places[-1]
+            self.timeline.settle(
+                "consolidated",
+                [cursor, text],
+                lambda session, key: fold(session, self.timeline.seq(upto), text, key, self.at),
+            )
+
+    def _goal(self, metadata: dict[str, Any]) -> None:
+        goal = _goal_of(metadata)
+        objective, summary = goal.get("objective"), goal.get("ui_summary")
+        if not isinstance(objective, str) or not objective.strip():
+            return
+        text = summary if isinstance(summary, str) else None
+        began, ended = iso(goal.get("started_at")) or self.at, iso(goal.get("completed_at")) or self.at
+        self.timeline.settle(
+            "goal",
+            [objective, text, goal.get("started_at")],
+            lambda session, key: session.set_goal(objective, text, key=key, at=began),
+        )
+        if goal.get("status") == "completed":
+            recap = goal.get("recap") if isinstance(goal.get("recap"), str) else None
+            self.timeline.settle(
+                "goal completed",
+                [objective, recap, goal.get("completed_at")],
+                lambda session, key: session.complete_goal(recap, key=key, at=ended),
+            )
+
+    def _open(self, checkpoint: dict[str, Any]) -> None:
+        """A turn under way: what it has said so far, as far as that is not among the messages already."""
+        said = [checkpoint.get("assistant_message"), *_list(checkpoint.get("completed_tool_results"))]
+        restored = [raw for raw in said if isinstance(raw, dict) and isinstance(raw.get("role"), str)]
+        new = restored[_overlap(self.tail, restored) :]
+        if new:
+            self.timeline.open([message_of(raw) for raw in new], at=self.at)
+
+
+def fold(session: Session, upto: int, summary: str | None, key: str, at: datetime | None) -> Entry:
+    """Fold, or take away where there is no summary, what the view shows up to an entry."""
+    run: list[Entry] = []
+    for entry in session.view().entries:
+        if entry.kind == "message" and entry.seq > upto and not (entry.key or "").startswith("threadline:import:"):
+            break
+        run.append(entry)
+    if not run:
+        return session.note({"consolidated": upto}, NAME, key=key, at=at)
+    since, last = run[0].seq, run[-1].seq
+    messages = [entry.message for entry in run if entry.message is not None]
+    if summary is None:
+        return session.replace([], since=since, upto=last, key=key, at=at)
+    if splits_no_pair(messages):
+        return session.compact(summary, since=since, upto=last, key=key, at=at)
+    return session.replace([standing(summary)], since=since, upto=last, key=key, at=at)
+
+
+# -- messages ------------------------------------------------------------------------------------------
+
+
+def message_of(raw: dict[str, Any]) -> Message:
+    """A message of ours: what a model is sent, read as OpenAI's; what is nanobot's own, in its meta."""
+    sent = {name: value for name, value in raw.items() if name in SENT}
+    own = {name: value for name, value in raw.items() if name not in SENT}
+    sent["content"], private = _without_private(sent.get("content"))
+    if private:
+        own["_blocks"] = private
+    if "content" not in raw:
+        own["_no_content"] = True
+    message = formats.read([sent], "openai")[0]
+    meta = message.meta | ({NAME: own} if own else {})
+    if raw.get("_command"):
+        meta["hidden"] = True  # nanobot never replays it
+    if raw.get("_channel_delivery"):
+        meta["proactive"] = True
+    return replace(message, parts=(*_thoughts(raw), *message.parts, *_media(raw)), meta=meta)
+
+
+def raw_of(message: Message) -> dict[str, Any]:
+    """The same message as nanobot has it."""
+    own = dict(_dict(message.meta.get(NAME)))
+    parts = tuple(part for part in message.parts if NAME not in part.extra)
+    meta = {name: value for name, value in message.meta.items() if name == "openai"}
+    sent = dict(formats.write([replace(message, parts=parts, meta=meta)], "openai")[0])
+    for at, value in (own.pop("_blocks", None) or {}).items():
+        sent["content"][int(at)]["_meta"] = value
+    if own.pop("_no_content", False):
+        sent.pop("content", None)
+    own |= {"_command": True} if message.meta.get("hidden") and "_command" not in own else {}
+    own |= {"_channel_delivery": True} if message.meta.get("proactive") and "_channel_delivery" not in own else {}
+    media = [part.uri for part in message.parts if type(part) is Media and part.uri and NAME not in part.extra]
+    own |= {"media": media} if media and "media" not in own else {}
+    return sent | own
+
+
+def is_boundary(raw: dict[str, Any]) -> bool:
+    """A hidden message that marks where a summary took over."""
+    return bool(raw.get("_hidden_history")) and raw.get("content") == BOUNDARY
+
+
+def _without_private(content: Any) -> tuple[Any, dict[str, Any]]:
+    """The blocks without their `_meta`, which is never sent, and that apart, by the number of its block."""
+    if not isinstance(content, list):
+        return content, {}
+    found = {str(i): b["_meta"] for i, b in enumerate(content) if isinstance(b, dict) and "_meta" in b}
+    cut = [{n: v for n, v in b.items() if n != "_meta"} if isinstance(b, dict) else b for b in content]
+    return cut, found
+
+
+def _media(raw: dict[str, Any]) -> list[Media]:
+    """The files that a message names. They are named, and never read: a path in a file may lead anywhere."""
+    paths = [path for path in _list(raw.get("media")) if isinstance(path, str) and path]
+    return [
+        Media(mimetypes.guess_type(path)[0] or "application/octet-stream", uri=path, name=os.path.basename(path),
+              extra={NAME: "media"})
+        for path in paths
+    ]  # fmt: skip
+
+
+def _thoughts(raw: dict[str, Any]) -> list[Reasoning]:
+    """What a provider of signed thoughts said, so that it can be sent to it again."""
+    found = []
+    for block in _list(raw.get("thinking_blocks")):
+        if isinstance(block, dict) and block.get("type") == "thinking" and isinstance(block.get("thinking"), str):
+            signature = block.get("signature")
+            signed = signature if isinstance(signature, str) else None
+            found.append(Reasoning(block["thinking"], signed, extra={"provider": "anthropic", NAME: "thinking_blocks"}))
+    return found
+
+
+def _overlap(tail: list[dict[str, Any]], restored: list[dict[str, Any]]) -> int:
+    """How many of the restored messages are the last ones already."""
+    for size in range(min(len(tail), len(restored)), 0, -1):
+        if all(_same(left, right) for left, right in zip(tail[-size:], restored[:size], strict=True)):
+            return size
+    return 0
+
+
+def _same(left: dict[str, Any], right: dict[str, Any]) -> bool:
+    return all(left.get(name) == right.get(name) for name in SAME)
+
+
+# -- what a file says of itself ------------------------------------------------------------------------
+
+
+def archive_offset(head: dict[str, Any]) -> int:
+    """How many messages were consolidated; the field has a new name since 0.3."""
+    for name in ("last_archived", "last_consolidated"):
+        if type(head.get(name)) is int:
+            return int(head[name])
+    return 0
+
+
+def _checkpoint(source: Source, about: dict[str, Any], key: str, desk: Desk) -> dict[str, Any] | None:
+    """The turn under way: in the sidecar if it belongs to the file as it is, else in the first line."""
+    inner = _dict(about.get("metadata")).get("runtime_checkpoint")
+    found = inner if isinstance(inner, dict) else None
+    path = source.path.with_name(source.path.stem + SIDECAR)
+    if not is_regular(path):
+        return found
+    sidecar = source.object(path)
+    if sidecar is None:
+        return found
+    valid = (
+        sidecar.get("version") == SIDECAR_VERSION
+        and sidecar.get("session_key") == key
+        and sidecar.get("base_updated_at") == about.get("updated_at")
+        and isinstance(sidecar.get("checkpoint"), dict)
+        and os.stat(source.path).st_mtime_ns <= os.stat(path).st_mtime_ns
+    )
+    if not valid:
+        desk.remark(path, "a checkpoint of another state of the session: nanobot would ignore it, too")
+        return found
+    return dict(sidecar["checkpoint"])
+
+
+def _key(path: Path, about: dict[str, Any]) -> str:
+    """The key that the first line says, or that the name of the file tells, or may have meant."""
+    if isinstance(key := about.get("key"), str) and key:
+        return key
+    try:
+        padded = path.stem + "=" * (-len(path.stem) % 4)
+        key = urlsafe_b64decode(padded).decode()
+        if key.isprintable() and ":" in key and urlsafe_b64encode(key.encode()).decode().rstrip("=") == path.stem:
+            return key
+    except (ValueError, NotBase64):
+        pass  # a name of the older kind
+    return path.stem.replace("_", ":", 1)
+
+
+def _goal_of(metadata: dict[str, Any]) -> dict[str, Any]:
+    raw = metadata.get("goal_state", metadata.get("thread_goal"))
+    if isinstance(raw, str):
+        try:
+            raw = decode(raw.encode())
+        except ValueError:
+            return {}
+    return _dict(raw)
+
+
+# -- the files of a workspace --------------------------------------------------------------------------
+
+
+def _bring_record(source: Source, desk: Desk, kind: str) -> None:
+    """The archive of what was consolidated, or what the web page showed: a session of its own."""
+    workspace = _workspace_of(source.path) or source.path.parent.parent
+    tell: Callable[[Course, Line], object] = _history if kind == "history" else _webui
+    origin = Origin(
+        format=NAME,
+        name=f"{kind}/{workspace.name}/{source.path.stem}",
+        title=f"{workspace.name}: {'archived history' if kind == 'history' else 'web transcript ' + source.path.stem}",
+        agent=NAME,
+        tags=(kind,),
+    )
+
+    def told(timeline: Timeline) -> None:
+        course = Course(timeline)
+        for line in source.lines(source.path):
+            if isinstance(line, Damage):
+                course.aside(source.path.name, line)
+                continue
+            try:
+                tell(course, line)
+            except InvalidMessage as error:
+                source.report(source.path, line.offset, line.length, f"cannot be kept exactly: {error}")
+
+    desk.bring(origin, source.path, told)
+
+
+def _history(course: Course, line: Line) -> int:
+    raw = line.value
+    content = raw.get("content")
+    if not isinstance(content, str):
+        return course.note({"history": raw}, NAME)
+    rest = {name: value for name, value in raw.items() if name != "content"}
+    return course.append(Message.assistant(content, meta={NAME: rest}), at=iso(raw.get("timestamp")))
+
+
+def _webui(course: Course, line: Line) -> int:
+    """An event of the web page: what was said is a message, all else a note."""
+    raw = line.value
+    text, event = raw.get("text"), raw.get("event")
+    rest = {name: value for name, value in raw.items() if name != "text"}
+    if isinstance(text, str) and event == "user":
+        return course.append(Message.user(text, meta={NAME: rest}))
+    if isinstance(text, str) and event == "message" and not raw.get("kind"):
+        return course.append(Message.assistant(text, meta={NAME: rest}))
+    return course.note({"webui": raw}, NAME)
+
+
+def _bring_memory(source: Source, desk: Desk) -> None:
+    """A file of what is known, into the working memory of its workspace: each paragraph, and each item, is a claim.
+
+    What the file said each time is kept in a session of its own; only what it never said before is claimed, so that
+    what was superseded here meanwhile stays so."""
+    raw, workspace = source.text(source.path), _workspace_of(source.path)
+    if raw is None or workspace is None:
+        return
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        source.report(source.path, 0, len(raw), f"invalid UTF-8 at byte {error.start}: set aside")
+        return
+    name = source.path.name
+    origin = Origin(
+        format=NAME,
+        name=f"memory/{workspace.name}/{name}",
+        title=f"{workspace.name}: {name}",
+        agent=NAME,
+        tags=("memory",),
+    )
+    data = {"file": name, "text": text}
+    before = _said_before(desk.known(origin))
+
+    def tell(timeline: Timeline) -> None:
+        timeline.settle(name, text, lambda session, key: session.note(data, "memory_file", key=key))
+
+    claims = dict.fromkeys(claims_of(text))
+    new = [(heading, said) for heading, said in claims if said not in before]
+    if new and not desk.dry_run:
+        _claim(desk, source.path, workspace, new)
+    desk.count(added=len(new), unchanged=len(claims) - len(new))
+    desk.bring(origin, source.path, tell)
+
+
+def _claim(desk: Desk, path: Path, workspace: Path, new: list[tuple[str, str]]) -> None:
+    memory = desk.store.memory(desk.project or workspace.name, root=workspace)
+    domain = path.stem.lower()
+    memory.claims(
+        {"content": said, "domain": domain, "agent": NAME, "meta": {"file": path.name, "heading": heading}}
+        for heading, said in new
+    )
+
+
+def _said_before(session: Session | None) -> set[str]:
+    notes = () if session is None else session.entries(kinds=("memory_file",))
+    return {said for note in notes if note.data for _, said in claims_of(str(note.data.get("text")))}
+
+
+def claims_of(text: str) -> list[tuple[str, str]]:
+    """The paragraphs and items of a page of Markdown, each with the heading that it stands under."""
+    found: list[tuple[str, str]] = []
+    heading, block = "", list[str]()
+
+    def end() -> None:
+        if said := "\n".join(block).strip():
+            found.append((heading, said))
+        block.clear()
+
+    for line in text.splitlines():
+        if line.startswith("#"):
+            end()
+            heading = line.lstrip("#").strip()
+        elif not line.strip() or line.startswith(("- ", "* ", "+ ")) or line.strip() in ("---", "***"):
+            end()
+            block += [line] if line.strip() and line.strip() not in ("---", "***") else []
+        else:
+            block.append(line)
+    end()
+    return found
+
+
+def _workspace_of(path: Path) -> Path | None:
+    """The workspace that a file of memory belongs to, if there is one."""
+    folder = path.parent.parent if path.parent.name == "memory" else path.parent
+    marks = (folder / "sessions", folder / "memory", folder / ".nanobot")
+    return folder if any(map(is_folder, marks)) else None
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
