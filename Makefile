@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench torture clean
+.PHONY: demo test lint bench eval torture clean
 
 demo: $(VENV)/installed          ## the main job, in front of your eyes, in under 15 seconds
 	$(BIN)/threadline demo
@@ -20,6 +20,9 @@ lint: $(VENV)/installed-dev      ## style and types
 
 bench: $(VENV)/installed-dev     ## speed, as ratios beside bare SQLite in one run
 	$(BIN)/python -m bench
+
+eval: $(VENV)/installed-dev      ## how well questions find their answers; ARGS="--locomo FILE" for LoCoMo
+	$(BIN)/python -m bench.eval $(ARGS)
 
 torture: $(VENV)/installed-dev   ## the long proofs, under 40 minutes on 2 cores; SCALE=ci is a short run, SEED= another one
 	$(BIN)/python -m torture --scale $(or $(SCALE),1) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))

@@ -21,10 +21,10 @@ STRETCH_BITS = 6
 STRETCH = 1 << STRETCH_BITS
 
 K1, B = 1.2, 0.6  # Okapi BM25: how soon more of the same stops to count, and how much length does
-NEAR = 0.35  # what the neighbours of an entry add to it
+NEAR = 0.1  # what the neighbours of an entry add to it
 REACH = (1, 2)  # how far away they may be
-SESSION = 0.45  # what the whole session adds
-CLOSE = 0.3  # what units add that follow each other in the text as they do in the question
+SESSION = 0.3  # what the whole session adds
+CLOSE = 0.6  # what units add that follow each other in the text as they do in the question
 WINDOW = 8  # terms
 FADING = (1.0, 0.3, 0.15)  # what the best entries of a session count for it
 
@@ -43,8 +43,9 @@ class Lists(Struct):
     counts: dict[Unit, int]
 
     def rarity(self, unit: Unit) -> float:
-        count = self.counts.get(unit, len(self.documents.get(unit, ())))
-        return log1p((self.total - min(count, self.total) + 0.5) / (count + 0.5))
+        """One that more than half of the documents have, or seem to have, counts as if half of them had it."""
+        count = min(self.counts.get(unit, len(self.documents.get(unit, ()))), self.total / 2)
+        return log1p((self.total - count + 0.5) / (count + 0.5))
 
 
 class Scores(Struct):
