@@ -20,7 +20,7 @@ from threadline.core.words import Wanted
 STRETCH_BITS = 6
 STRETCH = 1 << STRETCH_BITS
 
-K1, B = 1.2, 0.6  # Okapi BM25: how soon more of the same stops to count, and how much length does
+K1, B = 1.2, 0.4  # Okapi BM25: how soon more of the same stops to count, and how much length does
 NEAR = 0.1  # what the neighbours of an entry add to it
 REACH = (1, 2)  # how far away they may be
 SESSION = 0.3  # what the whole session adds
