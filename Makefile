@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench eval torture clean
+.PHONY: demo test lint bench bench-peers eval torture clean
 
 demo: $(VENV)/installed          ## the main job, in front of your eyes, in under 15 seconds
 	$(BIN)/threadline demo
@@ -18,8 +18,11 @@ lint: $(VENV)/installed-dev      ## style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: $(VENV)/installed-dev     ## speed, as ratios beside bare SQLite in one run
-	$(BIN)/python -m bench
+bench: $(VENV)/installed-dev     ## speed, as ratios beside bare engines in one run, into docs/; BENCH=quick only prints
+	BENCH=$(BENCH) $(BIN)/python -m bench $(if $(filter quick,$(BENCH)),,--docs docs)
+
+bench-peers: $(VENV)/installed   ## the same work on what others use, each in an environment of its own, into docs/peers.md
+	$(BIN)/python -m bench.peers --docs docs
 
 eval: $(VENV)/installed-dev      ## how well questions find their answers; ARGS="--locomo FILE" for LoCoMo
 	$(BIN)/python -m bench.eval $(ARGS)

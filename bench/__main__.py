@@ -1,54 +1,135 @@
-"""Run all workloads, print what was reached beside what must be, and write it to a JSON file with --json PATH."""
+"""Run all workloads and print what was reached beside what must be.
+
+    python -m bench [--only append,context] [--json FILE] [--docs FOLDER]
+
+`BENCH=quick` takes two minutes instead of fifteen; `BENCH_ENTRIES` sets the size of the largest log, `BENCH_DIR` the
+disk. `--docs` writes the table into benchmarks.md there, and numbers and plots into bench/ beside it."""
 
 from __future__ import annotations
 
+import argparse
+import importlib
 import json
 import os
+import pkgutil
 import platform
 import sys
 import tempfile
-from dataclasses import asdict, dataclass
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import apsw
 
-from bench import workloads
+import bench
+from bench.measure import QUICK, Curve, Found
+from bench.plots import plot
 
-
-@dataclass(frozen=True)
-class Result:
-    work: str
-    reached: float
-    must: float
-    unit: str
-    detail: str
-
-    @property
-    def met(self) -> bool:
-        return self.reached <= self.must
+Workload = Callable[[Path, int], Iterator[Found | Curve]]
 
 
 def main(arguments: list[str]) -> int:
-    large = int(os.environ.get("BENCH_ENTRIES", "1000000"))
-    engines = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
-    print(f"threadline bench: {engines}, up to {large:,} entries\n")
-    results: list[Result] = []
+    options = parsed(arguments)
+    large = int(os.environ.get("BENCH_ENTRIES", "20000" if QUICK else "1000000"))
+    told = machine(large)
+    print(f"threadline bench: {told}\n")
+    found: dict[str, list[Found | Curve]] = {}
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
-        for work in workloads.ALL:
-            for found in work(Path(folder), large):
-                results.append(Result(*found))
-                show(results[-1])
-    missed = [result for result in results if not result.met]
-    print(f"\n{len(results) - len(missed)} targets met, {len(missed)} missed")
-    if "--json" in arguments:
-        Path(arguments[arguments.index("--json") + 1]).write_text(json.dumps([asdict(r) for r in results], indent=1))
+        for work in chosen(options.only):
+            found[work.__name__] = list(run(work, Path(folder), large))
+    numbers = [each for yielded in found.values() for each in yielded if isinstance(each, Found)]
+    missed = sum(each.met is False for each in numbers)
+    print(f"\n{sum(each.met is True for each in numbers)} targets met, {missed} not met")
+    if options.json:
+        Path(options.json).write_text(json.dumps(plain(found, told), indent=1) + "\n")
+    if options.docs:
+        publish(Path(options.docs), found, told)
     return 0
 
 
-def show(result: Result) -> None:
-    mark = "met   " if result.met else "MISSED"
-    reached, must = f"{result.reached:.2f}", f"<= {result.must:g} {result.unit}"
-    print(f"{mark} {result.work:<46}{reached:>9} {must:<16} {result.detail}", flush=True)
+def parsed(arguments: list[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m bench")
+    parser.add_argument("--only", help="names of workloads, with commas between them")
+    parser.add_argument("--json", help="a file for the numbers")
+    parser.add_argument("--docs", help="the folder of the documents, to publish there")
+    return parser.parse_args(arguments)
+
+
+def chosen(only: str | None) -> list[Workload]:
+    """The workloads of all modules in this folder, or those that were named."""
+    names = sorted(module.name for module in pkgutil.iter_modules(bench.__path__) if module.name != "__main__")
+    modules = [importlib.import_module(f"bench.{name}") for name in names]
+    works = [work for module in modules for work in getattr(module, "WORKLOADS", ())]
+    wanted = {*only.split(",")} if only else {work.__name__ for work in works}
+    if unknown := wanted - {work.__name__ for work in works}:
+        raise SystemExit(f"no workload {min(unknown)}: there are {', '.join(work.__name__ for work in works)}")
+    return [work for work in works if work.__name__ in wanted]
+
+
+def run(work: Workload, folder: Path, large: int) -> Iterator[Found | Curve]:
+    begin = time.monotonic()
+    for each in work(folder, large):
+        if isinstance(each, Found):
+            print(line(each), flush=True)
+        yield each
+    print(f"       {work.__name__}: {time.monotonic() - begin:.0f} s", flush=True)
+
+
+MARKS = {True: "met", False: "NOT MET", None: "told"}
+
+
+def line(found: Found) -> str:
+    must = found.unit if found.must is None else f"<= {found.must:g} {found.unit}"
+    return f"{MARKS[found.met]:<8}{found.work:<50}{found.reached:>9.2f}  {must:<22} {found.detail}"
+
+
+def machine(large: int) -> str:
+    date = f"{datetime.now(UTC):%Y-%m-%d}"
+    engines = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
+    return f"{date}, {engines}, {os.cpu_count()} cores, up to {large:,} entries"
+
+
+# -- for machines and for readers ----------------------------------------------------------------------
+
+
+def plain(found: dict[str, list[Found | Curve]], told: str) -> dict[str, Any]:
+    works = {
+        name: {
+            "numbers": [each._asdict() | {"met": each.met} for each in yielded if isinstance(each, Found)],
+            "curves": [vars(each) for each in yielded if isinstance(each, Curve)],
+        }
+        for name, yielded in found.items()
+    }
+    return {"machine": told, "workloads": works}
+
+
+def publish(docs: Path, found: dict[str, list[Found | Curve]], told: str) -> None:
+    """The table into benchmarks.md, numbers and plots into bench/."""
+    (docs / "bench").mkdir(exist_ok=True)
+    (docs / "bench" / "results.json").write_text(json.dumps(plain(found, told), indent=1) + "\n")
+    for name, yielded in found.items():
+        (docs / "bench" / f"{name}.svg").write_text(plot(name, yielded))
+    page = docs / "benchmarks.md"
+    before, _, rest = page.read_text().partition("<!-- results -->\n")
+    _, _, after = rest.partition("<!-- end of results -->\n")
+    page.write_text(f"{before}<!-- results -->\n{table(found, told)}<!-- end of results -->\n{after}")
+
+
+def table(found: dict[str, list[Found | Curve]], told: str) -> str:
+    rows = [f"One run: {told}.\n\n| work | reached | spread | must reach | | plot |\n|---|---|---|---|---|---|\n"]
+    for name, yielded in found.items():
+        rows += [row(each, name) for each in yielded if isinstance(each, Found)]
+    return "".join(rows)
+
+
+def row(found: Found, name: str) -> str:
+    spread = "" if found.low is None or found.high is None else f"{found.low:.2f} to {found.high:.2f}"
+    must = "" if found.must is None else f"{found.must:g}"
+    mark = {True: "met", False: "**not met**", None: ""}[found.met]
+    reached = f"{found.reached:.2f} {found.unit}"
+    return f"| {found.work} | {reached} | {spread} | {must} | {mark} | [{name}](bench/{name}.svg) |\n"
 
 
 if __name__ == "__main__":

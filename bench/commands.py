@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import threadline
-from bench.measure import child_ms
-
-Found = tuple[str, float, float, str, str]
-
-ROUNDS = 9
+from bench.measure import ROUNDS, Found, child_ms
 
 
 def commands(folder: Path, large: int) -> Iterator[Found]:
     """`threadline --help`, and `threadline ls` of 100,000 sessions: CPU time of a process, the interpreter included."""
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # an installed program has its bytecode beside it
     sessions = max(100, large // 10)
-    path = listed(folder / "list-large.db", sessions)
-    yield "threadline --help", took(["--help"]), 100, "ms CPU", "a new process, the interpreter included"
-    yield f"threadline ls of {sessions:,} sessions", took(["--store", str(path), "ls"]), 150, "ms CPU", "likewise"
+    path = listed(folder / f"list-{sessions}.db", sessions)
+    told = "a new process, the interpreter included"
+    yield Found("threadline --help", took(["--help"]), 100, "ms CPU", told)
+    yield Found(f"threadline ls of {sessions:,} sessions", took(["--store", str(path), "ls"]), 150, "ms CPU", told)
 
 
 def took(arguments: list[str]) -> float:
@@ -35,3 +30,6 @@ def listed(path: Path, sessions: int) -> Path:
             for n in range(sessions):
                 store.new(title=f"how do I list my sessions? {n}", cwd=f"/work/{n % 1_000}")
     return path
+
+
+WORKLOADS = (commands,)

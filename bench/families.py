@@ -7,10 +7,8 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import threadline
-from bench.measure import in_turns
+from bench.measure import Found, beside, in_turns
 from threadline import Message, Session, Store
-
-Found = tuple[str, float, float, str, str]
 
 PRICES = {"large": {"input": 3.0, "output": 15.0}}
 NEW_YEAR = datetime(2026, 1, 1, tzinfo=UTC)
@@ -26,11 +24,9 @@ def usage(folder: Path, large: int) -> Iterator[Found]:
     ):
         sessions = {"few": spent(few, FEW), "many": spent(many, large)}
         took = in_turns({name: session.usage for name, session in sessions.items()}, 100)
-        ratio = took["many"].median_us / took["few"].median_us
-        yield f"s.usage() of {large:,} requests", ratio, 1.3, f"x at {FEW:,}", f"{took['many']} beside {took['few']}"
+        yield beside(f"s.usage() of {large:,} requests", took["many"], took["few"], 1.3, f"x at {FEW:,}")
         took = in_turns({"few": by_day_and_model(few), "many": by_day_and_model(many)}, 10)
-        ratio = took["many"].median_us / took["few"].median_us
-        yield f"store.usage() of {large:,}", ratio, 1.3, f"x at {FEW:,}", f"{took['many']} beside {took['few']}"
+        yield beside(f"store.usage() of {large:,} requests", took["many"], took["few"], 1.3, f"x at {FEW:,}")
         yield counting(many)
 
 
@@ -41,8 +37,7 @@ def counting(store: Store) -> Found:
         "counted": lambda: counted.append(message, usage={"input_tokens": 1_000, "output_tokens": 200}),
     }
     took = in_turns(calls, 300)
-    ratio = took["counted"].median_us / took["plain"].median_us
-    return "append with usage", ratio, 3.0, "x without", f"{took['counted']} beside {took['plain']}"
+    return beside("append with usage", took["counted"], took["plain"], 3.0, "x without")
 
 
 def tree(folder: Path, large: int) -> Iterator[Found]:
@@ -55,8 +50,7 @@ def tree(folder: Path, large: int) -> Iterator[Found]:
             "children()": Session.children,
         }.items():
             took = in_turns({"small": lambda c=call: c(small), "big": lambda c=call: c(big)}, 3)
-            ratio = took["big"].median_us / took["small"].median_us * 100 / FEW
-            yield f"{name} of {FEW:,} children", ratio, 1.3, "x of 100, each", f"{took['big']} beside {took['small']}"
+            yield beside(f"{name} of {FEW:,} children", took["big"], took["small"], 1.3, "x of 100, each", 100 / FEW)
 
 
 # -- what they work on ---------------------------------------------------------------------------------
@@ -83,3 +77,6 @@ def family(store: Store, children: int) -> Session:
     for i in range(children):
         root.spawn("search", call_id=f"call-{i}").record_usage(input=i, output=7)
     return root
+
+
+WORKLOADS = (usage, tree)

@@ -12,12 +12,11 @@ from typing import Any
 import psycopg
 
 import threadline
-from bench.measure import in_turns
+from bench.measure import Found, beside, in_turns
+from bench.said import BODY, MESSAGE
 from threadline import Session
 from threadline.testing.postgres import Server
 from threadline.testing.proxy import Proxy
-
-Found = tuple[str, float, float, str, str]
 
 AT_ONCE = 16
 
@@ -39,7 +38,8 @@ class BareTable:
         self.connection.execute("INSERT INTO bare VALUES (%s, %s, %s)", row, prepare=True)
 
 
-def postgres(message: Any, body: bytes, large: int) -> Iterator[Found]:
+def postgres(folder: Path, large: int) -> Iterator[Found]:
+    message, body = MESSAGE, BODY
     with Server() as server:
         yield append_beside_bare(server.url(), message, body)
         yield round_trips(server, message)
@@ -53,8 +53,7 @@ def append_beside_bare(url: str, message: Any, body: bytes) -> Found:
         session = store.new()
         took = in_turns({"bare": lambda: bare.append(body), "ours": lambda: session.append(message)}, 150)
     bare.connection.close()
-    ratio = took["ours"].median_us / took["bare"].median_us
-    return "PostgreSQL append, client CPU", ratio, 1.5, "x bare psycopg", f"{took['ours']} beside {took['bare']}"
+    return beside("PostgreSQL append, client CPU", took["ours"], took["bare"], 1.5, "x bare psycopg")
 
 
 def round_trips(server: Server, message: Any) -> Found:
@@ -70,7 +69,7 @@ def round_trips(server: Server, message: Any) -> Found:
         for _ in range(20):
             session.append(message)
         trips = (proxy.trips - before) / 20
-    return "PostgreSQL append, round trips", trips, 1.0, "per append", "counted on the line"
+    return Found("PostgreSQL append, round trips", trips, 1.0, "per append", "counted on the line")
 
 
 def many_at_once(url: str, message: Any, body: bytes) -> Found:
@@ -86,7 +85,7 @@ def many_at_once(url: str, message: Any, body: bytes) -> Found:
         table.connection.close()
     bare, ours = (sorted(found)[2] for found in rates.values())
     detail = f"{ours:.0f}/s beside {bare:.0f}/s"
-    return f"bare inserts beside appends, {AT_ONCE} at once", bare / ours, 1 / 0.7, "x the rate", detail
+    return Found(f"PostgreSQL, bare inserts, {AT_ONCE} at once", bare / ours, 1 / 0.7, "x the rate of appends", detail)
 
 
 def rate(calls: list[Callable[[], object]], each: int = 60) -> float:
@@ -111,19 +110,19 @@ def flat(url: str, message: Any, large: int) -> Iterator[Found]:
     with threadline.open(url, durability="relaxed", namespace="flat") as store:
         small, big = filled(store.new(), 200, message), filled(store.new(), entries, message)
         took = in_turns({"small": lambda: small.view(last=120), "big": lambda: big.view(last=120)}, 20)
-        ratio = took["big"].median_us / took["small"].median_us
-        detail = f"{took['big']} beside {took['small']}"
-        yield f"PostgreSQL view(last=120), {entries:,} beside 200", ratio, 1.3, "x", detail
+        yield beside(f"PostgreSQL view(last=120), {entries:,} beside 200", took["big"], took["small"], 1.3, "x")
         few, many = store.within("few"), store.within("many")
         for there, count in ((few, 100), (many, sessions)):
             for n in range(count):
                 there.new(title=f"how do I list my sessions? {n}")
         took = in_turns({"few": few.sessions, "many": many.sessions}, 20)
-        ratio, detail = took["many"].median_us / took["few"].median_us, f"{took['many']} beside {took['few']}"
-        yield f"PostgreSQL list 50, {sessions:,} beside 100", ratio, 1.3, "x", detail
+        yield beside(f"PostgreSQL list 50, {sessions:,} beside 100", took["many"], took["few"], 1.3, "x")
 
 
 def filled(session: Session, entries: int, message: Any) -> Session:
     for begin in range(0, entries, 1_000):
         session.extend([message] * min(1_000, entries - begin))
     return session
+
+
+WORKLOADS = (postgres,)

@@ -81,7 +81,7 @@ class Life(MemoryLog):
     def context(self, at: int, **wish: Any) -> Context:
         asked = Wish(**wish)
         state: State = self.states[at]
-        return build(read_source(self, "memory", state, asked.limits(False), system=None), asked, self._pen.tokens)
+        return build(read_source(self, state, asked.limits(False), system=None), asked, self._pen.tokens)
 
 
 def _refuses(model: Model, verb: str, options: dict[str, Any], error: ThreadlineError) -> None:

@@ -13,8 +13,8 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from threadline.core import codec
-from threadline.core.entries import USER, Entry, voice_of
-from threadline.core.legal import Mended, Said, mend
+from threadline.core.entries import USER, Line, moment, voice_of
+from threadline.core.legal import Mended, Said, mend, said_of
 from threadline.core.usage import Usage, usage_of
 from threadline.core.window import (
     EXACT,
@@ -164,7 +164,7 @@ class _Building:
             return [each.message for each in said], []
         return fitting.written(said, self._wish.format)
 
-    def _fitted(self) -> tuple[list[Entry], Mended]:
+    def _fitted(self) -> tuple[list[Line], Mended]:
         """The longest run of turns that fits, from one of the places where the window may begin."""
         limit = self._budget
         tokens = kept(self._source.tokens, limit)
@@ -180,7 +180,7 @@ class _Building:
                 return self._newest(entries, limit)
             tokens -= step_of(limit)
 
-    def _newest(self, entries: list[Entry], limit: int) -> tuple[list[Entry], Mended]:
+    def _newest(self, entries: list[Line], limit: int) -> tuple[list[Line], Mended]:
         """The newest turn with its largest results cut, no more than needed; `CAPS` makes that hold for a while."""
         if is_delivery(entries[0]) and any(map(starts_turn, entries[1:2])):
             entries = entries[1:]  # what the turn answers goes before the turn itself suffers
@@ -192,8 +192,8 @@ class _Building:
                 return entries, mended
         raise BudgetTooSmall(self._scaled(size), self._wish.max_tokens or 0)
 
-    def _mended(self, entries: Sequence[Entry], cap: int | None = None) -> Mended:
-        said = [Said(entry.seq, entry.message) for entry in entries if entry.message is not None]
+    def _mended(self, entries: Sequence[Line], cap: int | None = None) -> Mended:
+        said = [said_of((entry.seq, entry.message)) for entry in entries]
         if self._wish.keep_outputs is not None or cap is not None:
             said = _shortened(said, self._wish.keep_outputs, cap)
         said = [_sanitised(each) if each.message.role == "assistant" else each for each in said]
@@ -205,9 +205,9 @@ class _Building:
         fitted = fitting.fit(mended.said, self._wish.format)
         return Mended(fitted.said, [*mended.repairs, *fitted.repairs])
 
-    def _size(self, said: Sequence[Said], entries: Sequence[Entry]) -> int:
+    def _size(self, said: Sequence[Said], entries: Sequence[Line]) -> int:
         """The tokens of what is sent: as counted at append where it is the entry's own message, else counted now."""
-        known = {entry.seq: entry for entry in entries if entry.redacted is None}
+        known = {entry.seq: entry for entry in entries if not entry.redacted}
         return sum(
             entry.tokens if (entry := known.get(seq)) is not None and entry.message is message else self._count(message)
             for seq, message in said
@@ -217,7 +217,7 @@ class _Building:
         return -(-size * self._source.front.scale // EXACT)
 
 
-def _seqs(entries: Sequence[Entry], said: Sequence[Said]) -> tuple[int, ...]:
+def _seqs(entries: Sequence[Line], said: Sequence[Said]) -> tuple[int, ...]:
     sent = {each.seq for each in said}
     return tuple(entry.seq for entry in entries if entry.seq in sent)
 
@@ -255,12 +255,12 @@ def _without_artefacts(part: Text) -> Text:
     return part if text == part.text else replace(part, text=text)
 
 
-def _stamped(each: Said, entry: Entry) -> Said:
+def _stamped(each: Said, entry: Line) -> Said:
     """A user's turn with its time; an assistant's would teach the model to write one."""
     seq, message = each
     if entry.kind != "message" or voice_of(message) != USER:
         return each
-    stamp = f"[{entry.at:%Y-%m-%d %H:%M} UTC]"
+    stamp = f"[{moment(entry.at):%Y-%m-%d %H:%M} UTC]"
     at = next((n for n, part in enumerate(message.parts) if type(part) is Text), None)
     if at is None:
         return Said(seq, replace(message, parts=(Text(stamp), *message.parts)))

@@ -838,7 +838,6 @@ class Session:
         view, known = self._front
         source = read_source(
             log,
-            ref.id,
             state,
             wish.limits(self._pen.estimates),
             system=record.about.system,

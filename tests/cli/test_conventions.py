@@ -155,10 +155,10 @@ def test_latest_is_the_one_that_changed_last(run, family: Store) -> None:
 
 
 def test_a_session_that_was_put_away_is_found_by_its_beginning(run, family: Store) -> None:
-    family.trash("aab2")
+    family.trash(family.new(id="thrown-away"))
     child = family.get("aab1").spawn("search")
 
-    assert json.loads(run("tag", "aab2", "--json").output)["id"] == "aab2"
+    assert json.loads(run("tag", "thrown", "--json").output)["id"] == "thrown-away"
     assert json.loads(run("tag", str(child.id)[:10], "--json").output)["id"] == child.id
 
 

@@ -167,6 +167,17 @@ def test_delete_says_what_goes_and_asks(run, store: Store, talk: Session) -> Non
     assert store.find("talk") is None
 
 
+def test_what_was_written_to_after_the_question_is_not_deleted(
+    run, store: Store, talk: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("threadline.cli.desk.Desk.confirm", lambda *_: talk.append("wait, I still need this"))
+    done = run("delete", "talk")
+
+    assert done.exit_code == 1
+    assert "somebody else wrote" in done.stderr
+    assert talk.head == 7
+
+
 def test_delete_may_keep_the_children(run, store: Store, talk: Session) -> None:
     child = talk.spawn("searcher")
     run("delete", "talk", "--keep-children", "--yes")
@@ -236,6 +247,15 @@ def test_doctor_finds_sessions_that_stopped_in_the_middle_and_mends_them(run, pa
     run(*finding["mend"].split()[1:])
 
     assert run("doctor").exit_code == 0
+
+
+def test_doctor_leaves_sessions_alone_that_somebody_works_on(run, path: Path) -> None:
+    with threadline.open(path, clock=lambda: NOW - timedelta(hours=2)) as store:
+        store.new(id="slow").append(Message.assistant(None, ToolCall("c", "build")))
+    with threadline.open(path) as store, store.get("slow").lease("worker", ttl=60):
+        done = run("doctor")
+
+    assert done.stdout.startswith("healthy")
 
 
 def test_doctor_finds_interrupted_drafts_and_mends_them(run, path: Path) -> None:

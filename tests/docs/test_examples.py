@@ -142,7 +142,7 @@ def test_every_path_that_a_page_names_exists(page: Path) -> None:
     assert missing == set()
 
 
-_BASES = (ROOT, PACKAGE)
+_BASES = (ROOT, PACKAGE, ROOT / "docs")  # links are relative to their page
 
 
 @pytest.mark.parametrize("page", PROSE, ids=lambda page: page.name)

@@ -78,6 +78,17 @@ def test_what_this_process_changes_is_seen_at_once(store: Store) -> None:
     assert session.view(last=20).damaged == (39,)
 
 
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_what_was_redacted_is_told_no_more(store: Store, path: Path, elsewhere: bool) -> None:
+    session = filled(store)
+    told(session)
+    session.context(max_messages=20)
+    (threadline.open(path) if elsewhere else store).get(str(session.id)).redact(39, "a secret")
+
+    assert "message 39" not in told(session)
+    assert "message 39" not in [message.text for message in session.context(max_messages=20).messages]
+
+
 def test_damage_is_never_remembered_as_whole(store: Store, path: Path) -> None:
     session = filled(store)
     with apsw.Connection(str(path)) as other:

@@ -37,9 +37,9 @@ class Packed(Struct, frozen=True, array_like=True):
         return tuple(name for _, name in self.cuts)
 
 
-def pack(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
+def pack(body: bytes, large_bytes: int = LARGE_BYTES) -> tuple[bytes, dict[bytes, bytes]]:
     """The body as it is stored, and its large strings by name. Most bodies are small, and stay as they are."""
-    if len(body) < LARGE_BYTES:
+    if len(body) < large_bytes:
         return body, {}
     rest: list[bytes] = []
     cuts: list[tuple[int, bytes]] = []
@@ -47,7 +47,7 @@ def pack(body: bytes) -> tuple[bytes, dict[bytes, bytes]]:
     done = left = 0
     for found in _STRINGS.finditer(body):
         first, last = found.span(1)
-        if last - first >= LARGE_BYTES:
+        if last - first >= large_bytes:
             name = name_of(body[first:last])
             blobs[name] = body[first:last]
             rest.append(body[done:first])

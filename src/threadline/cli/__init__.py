@@ -45,6 +45,10 @@ COMMANDS = {
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
     "index": ("threadline.cli.index", "Bring the search index up to date, drop it or make it anew."),
     "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),
+    "export": (
+        "threadline.cli.export",
+        "Write sessions, or the whole store, to a file: to keep, to read, to move on with.",
+    ),
     "copy": ("threadline.cli.copy", "Copy all sessions from one store into another: a file, a server."),
     "migrate": ("threadline.cli.migrate", "Make, check, print or distribute the schema of a store on PostgreSQL."),
     "demo": ("threadline.cli.demo", "Watch a session survive kill -9, then be mended, folded, rewound and forked."),
@@ -91,7 +95,7 @@ class Commands(click.Group):
             from difflib import get_close_matches
 
             near = get_close_matches(args[0], COMMANDS, 1)
-            advice = f"did you mean {near[0]!r}?" if near else "`threadline --help` lists all commands"
+            advice = f"did you mean {near[0]!r}?" if near else "all are listed by `threadline --help`"
             raise click.UsageError(f"no command {args[0]!r}: {advice}", ctx) from error
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -128,8 +132,8 @@ def _exit_code(desk: Desk, run: Callable[[], Any]) -> int:
         desk.screen.err("stopped")
         return 1
     except click.UsageError as error:
-        path = "threadline" if error.ctx is None else error.ctx.command_path
-        desk.screen.err(f"Error: {error.format_message().rstrip('.')}; `{path} --help` tells how")
+        said, path = error.format_message().rstrip("."), "threadline" if error.ctx is None else error.ctx.command_path
+        desk.screen.err(f"Error: {said}" if said.endswith(("?", "`")) else f"Error: {said}; `{path} --help` tells how")
         return error.exit_code
     except click.ClickException as error:
         _tell(desk, error)

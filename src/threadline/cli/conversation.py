@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from json import dumps
@@ -45,13 +46,14 @@ class Teller:
         shown, answers = [*entries], _Answers()
         for entry in shown:
             answers.gather(entry)
-        left = [*asides]
+        left = deque(asides)  # in the order of the log
         for entry in shown:
-            place = _place(entry)
-            self._asides([aside for aside in left if aside.seq < place])
-            left = [aside for aside in left if aside.seq >= place]
+            place, before = _place(entry), []
+            while left and left[0].seq < place:
+                before.append(left.popleft())
+            self._asides(before)
             self.entry(entry, answers)
-        self._asides(left)
+        self._asides([*left])
 
     def entry(self, entry: Entry, answers: _Answers | None = None) -> None:
         """One entry; without `answers` a result stands where it came, as when a session is followed."""

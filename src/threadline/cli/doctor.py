@@ -91,7 +91,8 @@ def unopened(error: ThreadlineError, url: str | None) -> Finding:
         threadline.StoreFull: "free some space on that disk",
         threadline.Damaged: "take the last backup: `threadline verify --store BACKUP` says whether it is whole",
     }
-    mend = mends.get(type(error), "threadline migrate URL" if server else "look at the file and the rights on it")
+    other = "look whether the server runs, and at the URL; `threadline migrate --check URL` checks its schema"
+    mend = mends.get(type(error), other if server else "look at the file and the rights on it")
     return Finding("problem", "the store cannot be opened", told(error), mend)
 
 

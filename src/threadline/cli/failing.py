@@ -9,6 +9,7 @@ import click
 
 import threadline
 from threadline import ThreadlineError
+from threadline.cli.safe import one_line
 
 
 class Failed(click.ClickException):
@@ -21,7 +22,7 @@ def failing() -> Iterator[None]:
     try:
         yield
     except ThreadlineError as error:
-        raise Failed(told(error)) from error
+        raise Failed(one_line(told(error))) from error
 
 
 def told(error: ThreadlineError) -> str:
@@ -33,6 +34,8 @@ def told(error: ThreadlineError) -> str:
             return f"session {error.session} is {error.status}: `threadline restore {error.session}` makes it active"
         case threadline.LeaseHeld():
             return f"{error.holder} is writing to it (its lease ends at {error.until:%H:%M:%S} UTC): try again then"
+        case threadline.Stale():
+            return "somebody else wrote to it meanwhile, and nothing was done: look again, then give the command again"
         case threadline.NotVisible():
             return f"entry {error.seq} is not in the view: `threadline show` says what is"
         case threadline.BudgetTooSmall():

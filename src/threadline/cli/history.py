@@ -24,6 +24,10 @@ def fork(desk: Desk, id: str, at: int | None, key: str | None, title: str | None
     """Make a session that shares the past of session ID, without copying it, and goes its own way."""
     with desk.store(write=True) as store:
         session = desk.session(store, id)
+        if key is not None and store.find(key) is not None:
+            raise click.ClickException(
+                f"the key {key!r} is taken: choose another, or `threadline show {key}` shows whose it is"
+            )
         info = session.fork(at, key=key, title=title).info
     assert info.origin is not None
     desk.give(info, Ink(info.id, "cyan"), f"  shares {session.id} up to entry {info.origin[1]}")

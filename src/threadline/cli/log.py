@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import islice
 
 import click
@@ -14,6 +14,7 @@ from threadline.cli.desk import Desk, command, complete_id, id_argument
 from threadline.cli.screen import Ink, Piece, cells, cut
 
 KIND = 12  # columns for kind and role
+SHAPING = ("compaction", "replacement", "expansion", "rewind", "clear")
 NARROW = 60  # columns below which the date goes
 
 
@@ -65,7 +66,7 @@ def whole(desk: Desk, entry: Entry) -> None:
 
 def listed(desk: Desk, session: Session, entries: Iterable[Entry]) -> int:
     """One line per entry; how many of them are damaged."""
-    seen = {entry.seq for entry in session.view().entries} if not desk.as_json else set()
+    is_seen = (lambda entry: True) if desk.as_json else seen_in(session)
     wide, damaged, walk = len(str(session.head)), 0, iter(entries)
     while True:
         try:
@@ -76,7 +77,21 @@ def listed(desk: Desk, session: Session, entries: Iterable[Entry]) -> int:
             damaged += 1
             desk.warn(f"entry {error.seq} is damaged: {error.what}")
         else:
-            desk.give(entry, *line_of(desk, entry, wide, entry.seq in seen))
+            desk.give(entry, *line_of(desk, entry, wide, is_seen(entry)))
+
+
+def seen_in(session: Session) -> Callable[[Entry], bool]:
+    """Whether the model sees an entry now. The last entry that gave the view its shape tells; no view is read."""
+    last = shaping(session)
+    spans = [] if last is None else (last.data or {})["view"]
+    since = 0 if last is None else last.seq
+
+    def seen(entry: Entry) -> bool:
+        if entry.message is None or entry.message.meta.get("hidden"):
+            return False
+        return entry.seq > since or any(first <= entry.seq <= upto for first, upto in spans)
+
+    return seen
 
 
 def line_of(desk: Desk, entry: Entry, wide: int, seen: bool) -> list[Piece]:
@@ -108,6 +123,15 @@ def in_words(message: Message) -> str:
     if not said:
         said = [f"[{described(part)}]" for part in message.parts]
     return " ".join(said)
+
+
+def shaping(session: Session) -> Entry | None:
+    walk = session.entries(kinds=SHAPING, reverse=True)
+    while True:
+        try:
+            return next(walk, None)
+        except Damaged:  # it is told where it stands
+            continue
 
 
 @command(examples=["threadline tail -f latest", "threadline tail --store postgresql://db/agents -f telegram:42"])

@@ -84,7 +84,7 @@ def rows_of(desk: Desk, infos: Sequence[SessionInfo]) -> Iterable[list[Piece]]:
         yield [
             Ink(shown[info.id], "cyan"),
             Ink(words.ago(info.updated_at) if terminal else words.exact(info.updated_at), "dim"),
-            Ink("  " * info.depth + (info.title or "-"), "bold" if info.depth == 0 else ""),
+            "  " * info.depth + (info.title or "-"),
             info.key or "",
             info.agent or "",
             info.model or "",

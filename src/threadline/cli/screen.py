@@ -102,21 +102,13 @@ class Screen:
         if command is None:
             yield
             return
-        import subprocess
-
-        environment = {"LESS": "FRX", "LV": "-c"} | os.environ
-        process = subprocess.Popen(
-            command, shell=True, stdin=subprocess.PIPE, env=environment, text=True, encoding="utf-8"
-        )
-        self._out = process.stdin
-        try:
-            with suppress(BrokenPipeError):
-                yield
-        finally:
-            with suppress(BrokenPipeError):
-                process.stdin.close()  # type: ignore[union-attr]
-            self._out = None
-            _wait(process)
+        with _running(command) as pager:
+            self._out = pager
+            try:
+                with suppress(BrokenPipeError):
+                    yield
+            finally:
+                self._out = None
 
     def flush(self) -> None:
         if sys.stdout is not None:
@@ -135,14 +127,23 @@ def _columns() -> int:
     return max(20, get_terminal_size((80, 24)).columns)
 
 
-def _wait(process: object) -> None:
-    """Ctrl-C is for the pager while it runs: it decides what to do with it."""
-    while True:
-        try:
-            process.wait()  # type: ignore[attr-defined]
-            return
-        except KeyboardInterrupt:
-            continue
+@contextmanager
+def _running(command: str) -> Iterator[IO[str]]:
+    """The pager, to write to, and waited for in the end. Ctrl-C is for the pager while it runs: it knows what to do."""
+    import signal
+    import subprocess
+
+    environment = {"LESS": "FRX", "LV": "-c"} | os.environ
+    process = subprocess.Popen(command, shell=True, stdin=subprocess.PIPE, env=environment, text=True, encoding="utf-8")
+    assert process.stdin is not None
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield process.stdin
+    finally:
+        with suppress(BrokenPipeError):
+            process.stdin.close()
+        process.wait()
+        signal.signal(signal.SIGINT, before)
 
 
 def _pager() -> str | None:

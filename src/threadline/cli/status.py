@@ -58,9 +58,12 @@ class Span(click.ParamType[timedelta]):
         if isinstance(value, timedelta):
             return value
         try:
-            return words.span(value)
+            span = words.span(value)
         except ValueError as error:
             self.fail(str(error), param, ctx)
+        if span <= timedelta(0):
+            self.fail(f"{value!r} is no span of time", param, ctx)
+        return span
 
 
 @command(asks=True, examples=["threadline prune --older-than 90d --dry-run"])

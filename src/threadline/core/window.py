@@ -11,8 +11,9 @@ from math import inf
 
 from msgspec import Struct
 
+from threadline.core import codec
 from threadline.core.calls import walk
-from threadline.core.entries import Entry, Row, calls_and_results
+from threadline.core.entries import Line, Row, calls_and_results
 from threadline.core.fold import State, nodes
 from threadline.core.goals import goal_at, goal_text
 from threadline.core.legal import asks
@@ -31,7 +32,7 @@ TELLING = 400  # estimated tokens between requests that are enough to compare wi
 class Tail(Struct, frozen=True):
     """The last entries of a view; `whole` if they are all of it."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[Line, ...]
     whole: bool
     damaged: tuple[int, ...] = ()
 
@@ -39,7 +40,7 @@ class Tail(Struct, frozen=True):
 class Front(Struct, frozen=True):
     """What the front of a view tells: the system messages that it opens with, and how the provider counts."""
 
-    systems: tuple[Entry, ...] = ()
+    systems: tuple[Line, ...] = ()
     scale: int = EXACT
 
     @property
@@ -76,17 +77,15 @@ class Limits(Struct, frozen=True):
 # -- reading -------------------------------------------------------------------------------------------
 
 
-def read_source(
-    log: Log, session: str, state: State, limits: Limits, *, system: str | None, front: Front | None = None
-) -> Source:
+def read_source(log: Log, state: State, limits: Limits, *, system: str | None, front: Front | None = None) -> Source:
     """All that a context within the limits needs, read once; `front` if it is known from an earlier reading."""
     spans = spans_after(log, state.view, state.head)
     if state.messages <= FRONT:
-        tail = read_tail(log, spans, session)
+        tail = read_tail(log, spans)
         front = front_of(tail.entries, limits)
     else:
-        front = _still(log, session, front) or front_of(read_front(log, spans, session), limits)
-        tail = read_tail(log, spans, session, *_rooms(state, limits, front))
+        front = _still(log, front) or front_of(read_front(log, spans), limits)
+        tail = read_tail(log, spans, *_rooms(state, limits, front))
     return Source(
         tail,
         front,
@@ -99,10 +98,10 @@ def read_source(
     )
 
 
-def _still(log: Log, session: str, front: Front | None) -> Front | None:
+def _still(log: Log, front: Front | None) -> Front | None:
     """What is known of the front, unless one of its entries was redacted since."""
     try:
-        same = front is not None and all(log.row(entry.seq).entry(session) == entry for entry in front.systems)
+        same = front is not None and all(log.row(entry.seq).line() == entry for entry in front.systems)
     except Damaged:
         same = False
     return front if same else None
@@ -130,11 +129,11 @@ def _started(log: Log, state: State) -> frozenset[tuple[int, str]]:
     return frozenset()
 
 
-def read_tail(log: Log, spans: Spans, session: str, tokens: int | None = None, messages: int | None = None) -> Tail:
+def read_tail(log: Log, spans: Spans, tokens: int | None = None, messages: int | None = None) -> Tail:
     """The entries from the end back to where the budget is spent, at least a whole turn, and one before.
 
     Costs what it returns, however long the log is."""
-    reader = _Reader(session, tokens, messages)
+    reader = _Reader(tokens, messages)
     for low, high in reversed(spans):
         if reader.done:
             break
@@ -152,12 +151,11 @@ def _page(messages: int | None) -> int:
 class _Reader:
     """Takes entries backwards, and is done one behind the first whole turn that spends the budget."""
 
-    def __init__(self, session: str, tokens: int | None, messages: int | None) -> None:
-        self._session = session
+    def __init__(self, tokens: int | None, messages: int | None) -> None:
         self._tokens: float = inf if tokens is None else tokens
         self._messages: float = inf if messages is None else messages
         self._turned = False
-        self.entries: list[Entry] = []
+        self.entries: list[Line] = []
         self.damaged: list[int] = []
         self.done = False
 
@@ -168,7 +166,7 @@ class _Reader:
             taken.append(row)
             self.done = self._turned and (self._tokens < 0 or self._messages < 0)
             try:
-                entry = row.entry(self._session)
+                entry = row.line()
             except Damaged:
                 self.damaged.append(row.seq)
             else:
@@ -181,21 +179,21 @@ class _Reader:
         return taken
 
 
-def read_front(log: Log, spans: Spans, session: str) -> list[Entry]:
+def read_front(log: Log, spans: Spans) -> list[Line]:
     """The first entries of a view, those that can be read."""
-    entries: list[Entry] = []
+    entries: list[Line] = []
     for low, high in spans:
         for row in log.rows(low, high, shown=True, page=FRONT):
             if len(entries) == FRONT:
                 return entries
             try:
-                entries.append(row.entry(session))
+                entries.append(row.line())
             except Damaged:
                 continue  # verify tells of it, and the tail if it stands there
     return entries
 
 
-def front_of(entries: Sequence[Entry], limits: Limits) -> Front:
+def front_of(entries: Sequence[Line], limits: Limits) -> Front:
     """What the first entries of a view tell."""
     systems = []
     for entry in entries:
@@ -205,7 +203,7 @@ def front_of(entries: Sequence[Entry], limits: Limits) -> Front:
     return Front(tuple(systems), scale_of(entries[:FRONT]) if limits.calibrated else EXACT)
 
 
-def scale_of(entries: Sequence[Entry]) -> int:
+def scale_of(entries: Sequence[Line]) -> int:
     """How many eighths of a token of ours one of the provider's is, told by the usage that was recorded.
 
     What the prompt grew by from one request to the next is what the entries between them really took: the system prompt
@@ -225,10 +223,10 @@ def scale_of(entries: Sequence[Entry]) -> int:
     return max(EXACT // 2, min(EXACT * 3, -(-real * EXACT // estimated)))
 
 
-def _prompt(entry: Entry) -> int:
+def _prompt(entry: Line) -> int:
     """The tokens that the provider counted in the prompt that this entry answers; 0 where it did not say."""
     try:
-        return usage_of(entry.usage).prompt if entry.usage else 0
+        return usage_of(codec.decode(entry.usage)).prompt if entry.usage else 0
     except InvalidArgument:  # somebody's own shape: stored as it is, and no help here
         return 0
 
@@ -248,7 +246,7 @@ def step_of(limit: int) -> int:
     return max(1, limit // 4)
 
 
-def turn_starts(entries: Sequence[Entry], whole: bool) -> list[int]:
+def turn_starts(entries: Sequence[Line], whole: bool) -> list[int]:
     """Where a window may begin: at a user's turn, or at the delivery that it answers; at the front of a whole view."""
     starts = [0] if whole and entries else []
     for at, entry in enumerate(entries):
@@ -260,12 +258,12 @@ def turn_starts(entries: Sequence[Entry], whole: bool) -> list[int]:
     return starts
 
 
-def starts_turn(entry: Entry) -> bool:
+def starts_turn(entry: Line) -> bool:
     message = entry.message
     return message is not None and message.role == "user" and entry.kind == "message" and asks(message)
 
 
-def is_delivery(entry: Entry) -> bool:
+def is_delivery(entry: Line) -> bool:
     """Whether the assistant spoke of its own accord: words that the next turn may answer."""
     message = entry.message
     if message is None or message.role != "assistant" or not message.meta.get("proactive"):
@@ -273,7 +271,7 @@ def is_delivery(entry: Entry) -> bool:
     return not calls_and_results(message)
 
 
-def starts_within(entries: Sequence[Entry], starts: Sequence[int], tokens: int, messages: int) -> Sequence[int]:
+def starts_within(entries: Sequence[Line], starts: Sequence[int], tokens: int, messages: int) -> Sequence[int]:
     """The starts from which so many tokens and messages suffice; the newest turn in any case."""
     sizes = {}
     spent = 0

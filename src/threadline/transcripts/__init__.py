@@ -48,6 +48,10 @@ _ALL = (
     Format("power-loop", True, False, "power-loop: a SQLite file of sessions", "power_loop"),
     Format("mycode", True, False, "mycode: a folder per session", "mycode"),
     Format("nanobot", True, False, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+    Format("openai", True, True, "one conversation as OpenAI's Chat Completions take it", "openai"),
+    Format("anthropic", True, True, "one conversation as Anthropic's Messages take it", "anthropic"),
+    Format("markdown", False, True, "one conversation to be read", "markdown"),
+    Format("html", False, True, "one conversation as a page to be read, without scripts", "html"),
 )
 FORMATS = {format.name: format for format in _ALL}
 

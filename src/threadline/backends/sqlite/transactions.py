@@ -11,7 +11,7 @@ import apsw
 import msgspec
 
 from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Piece, Portion, Ref, Target, Written
-from threadline.backends.blobs import LARGE_BYTES, compress, pack
+from threadline.backends.blobs import compress, pack
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
 from threadline.backends.sqlite.rows import many, one, run
@@ -33,6 +33,8 @@ ENDLESS = 2**62  # the end of a log that still grows
 
 OPENED_BY = {ASSISTANT: 1, CALLER: 1, USER: 2}  # whose words open the session; the user's stay
 OPENED_BY_USER = 2
+
+LARGE_BYTES = 2_048  # a coding session takes 0.55 of its JSONL; with strings up to 4 KiB in their rows, 0.66
 
 FOLD = 6  # where the fold begins in a head row
 
@@ -139,7 +141,7 @@ def find_key(connection: apsw.Connection, ref: Ref, key: bytes) -> tuple[int, in
 def insert_entry(connection: apsw.Connection, tree: bytes, own: int, row: Row) -> None:
     """A row with its large strings out of line; one that the tree has already is not stored again."""
     if len(row.body) >= LARGE_BYTES:
-        body, blobs = pack(row.body)
+        body, blobs = pack(row.body, LARGE_BYTES)
         for name, content in blobs.items():
             if not many(connection, "has_blob", (tree, name)):
                 run(connection, "insert_blob", (tree, name, len(content), compress(content)))
