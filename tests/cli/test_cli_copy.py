@@ -32,7 +32,7 @@ def test_the_report_for_machines(tmp_path: Path) -> None:
     furnished(tmp_path / "a.db")
     done = CliRunner().invoke(main, ["copy", "--json", str(tmp_path / "a.db"), str(tmp_path / "b.db")])
 
-    assert json.loads(done.output) == {"sessions": 2, "made": 2, "entries": 3, "problems": []}
+    assert json.loads(done.output) == {"sessions": 2, "made": 2, "entries": 3, "problems": [], "nodes": 0}
 
 
 def test_what_cannot_be_copied_is_told_by_name_and_exit_code(tmp_path: Path) -> None:

@@ -34,6 +34,13 @@ TABLES = (
     "spent",
     "search",
     "search_log",
+    "memory",
+    "node",
+    "node_input",
+    "chain",
+    "chain_member",
+    "working",
+    "memory_event",
 )
 
 
@@ -98,6 +105,8 @@ def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server
     d.write("secret")
     d.let_go()
     assert acme.search("secret") != []
+    memory = acme.memory("p")
+    memory.supersede(memory.claim("secret", session="s", preliminary=True, chain="c"), "more secret", session="s")
     with psycopg.connect(server.url(user="evil"), autocommit=True) as evil:
         seen = evil.execute(f"SELECT count(*) FROM threadline.{table}").fetchone()
         changed = evil.execute(f"UPDATE threadline.{table} SET tree = tree").rowcount
@@ -105,6 +114,7 @@ def test_no_sql_of_a_tenant_sees_or_changes_a_row_of_another(acme: Store, server
 
     assert (seen, changed, removed) == ((0,), 0, 0)
     assert [m.text for m in acme.session("raw").messages()][-1] == "secret"
+    assert [node.content for node in memory.active(session="s")] == ["more secret"]
 
 
 @pytest.mark.parametrize(

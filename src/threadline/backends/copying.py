@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -21,8 +22,12 @@ from threadline.core.spending import Charge
 from threadline.core.streams import Chunk, NewStream
 from threadline.core.view import Log
 from threadline.errors import Conflict, Damaged, NotActive
+from threadline.memory import copies
+from threadline.memory.audit import named
+from threadline.memory.rows import Place
 
 PORTION = 500  # rows of one transaction
+EVENTS_END = 2**62
 BEFORE_ALL = (-(2**62), 0)  # a time and a number
 
 
@@ -35,7 +40,8 @@ class CopyProgress(Struct, frozen=True):
 
 
 class CopyReport(Struct, frozen=True):
-    """What a copy did: `sessions` were looked at, `made` of them were new, `entries` were added.
+    """What a copy did: `sessions` were looked at, `made` of them were new, `entries` were added, and so many `nodes` of
+    memories were new or changed.
 
     `problems` name sessions that could not be copied whole: damaged here, or written to there."""
 
@@ -43,6 +49,7 @@ class CopyReport(Struct, frozen=True):
     made: int
     entries: int
     problems: list[Problem]
+    nodes: int = 0
 
     @property
     def ok(self) -> bool:
@@ -57,12 +64,14 @@ def copy_sessions(source: Backend, target: Backend, on_progress: OnCopied | None
     copying = _Copying(source, target, on_progress)
     for original in source.originals():
         copying.copy(original)
-    return CopyReport(copying.sessions, copying.made, copying.entries, copying.problems)
+    for place in source.memories():
+        copying.copy_memory(place)
+    return CopyReport(copying.sessions, copying.made, copying.entries, copying.problems, copying.nodes)
 
 
 class _Copying:
     def __init__(self, source: Backend, target: Backend, on_progress: OnCopied | None) -> None:
-        self.sessions = self.made = self.entries = 0
+        self.sessions = self.made = self.entries = self.nodes = 0
         self.problems: list[Problem] = []
         self._source = source
         self._target = target
@@ -155,6 +164,26 @@ class _Copying:
         walk.must_have_come_to(goal.head)
         if reached.head == goal.head:
             yield Portion((), (), goal, original.about, original.status, original.updated_at)
+
+    def copy_memory(self, place: Place) -> None:
+        """A memory, portion by portion, joined with what is there."""
+        before = EVENTS_END
+        while True:
+            others = self._source.consult(place, partial(copies.rest, before, PORTION))
+            self._target.remember(place, partial(copies.adopt, (), others))
+            if not others.events:
+                break
+            before = others.events[-1].number
+        self._copy_nodes(place)
+
+    def _copy_nodes(self, place: Place) -> None:
+        after: tuple[bytes, bytes] | None = copies.START
+        while after is not None:
+            nodes, damaged, after = self._source.consult(place, partial(copies.portion, after, PORTION))
+            self.nodes += self._target.remember(place, partial(copies.adopt, nodes, copies.NOTHING_ELSE))
+            for addr in damaged:
+                what = f"{named(place)}: node {addr.hex()[:12]} is not what was written"
+                self.problems.append(Problem(None, None, what))
 
     def _tell(self, original: Original) -> None:
         if self._on_progress is not None:

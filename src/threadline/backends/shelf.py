@@ -14,9 +14,9 @@ from threadline.memory.rows import (
     Dropped,
     EventRow,
     Extended,
-    Found,
     NodeRow,
     Place,
+    Untold,
     WorkingRow,
     split_addrs,
 )
@@ -31,7 +31,8 @@ DROPS = ("memory_drop_nodes", "memory_drop_inputs", "memory_drop_members", "memo
 
 class SqlShelf:
     """See `Shelf` for what each method promises. `realm` is how the engine's tables name the namespace; `asked` gives
-    words as the engine's index is asked for them; `lags` says whether that index may be behind."""
+    words as the engine's index is asked for them, `listed` what it found as a value to bind; `lags` says whether that
+    index may be behind."""
 
     def __init__(
         self,
@@ -39,6 +40,7 @@ class SqlShelf:
         place: Place,
         realm: bytes,
         asked: Callable[[bytes, Sequence[str]], str],
+        listed: Callable[[Sequence[Any]], Any],
         *,
         lags: bool,
     ) -> None:
@@ -46,7 +48,9 @@ class SqlShelf:
         self._tree = place.tree
         self._realm = realm
         self._asked = asked
+        self._listed = listed
         self._lags = lags
+        self.last = 0  # the last event that was seen: where there is one, the memory has begun
 
     def node(self, scope: bytes, addr: bytes) -> NodeRow | None:
         found = self._select("memory_node", (self._tree, addr, scope))
@@ -62,6 +66,10 @@ class SqlShelf:
         if not rows:
             raise Damaged(None, None, f"node {addr.hex()[:12]} does not match its seal")
         return rows
+
+    def page(self, after: tuple[bytes, bytes], limit: int) -> list[tuple[NodeRow, bool]]:
+        found = [(NodeRow._make(row[:-1]), row[-1]) for row in self._select("memory_page", (self._tree, *after, limit))]
+        return [(row, seal(self._tree, *row) == mark) for row, mark in found]
 
     def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
         return (
@@ -99,12 +107,15 @@ class SqlShelf:
         return self._rows(EventRow, "memory_events", before, limit)
 
     def last_event(self) -> int:
-        ((number,),) = self._select("memory_last_event", (self._tree,))
-        return int(number)
+        ((self.last,),) = self._select("memory_last_event", (self._tree,))
+        return self.last
 
-    def holding(self, words: Sequence[str], limit: int) -> list[Found]:
-        found = self._select("memory_holding", (self._tree, self._asked(self._tree, words), limit))
-        return [Found._make(row) for row in found]
+    def holding(self, words: Sequence[str], limit: int, *, active: bool) -> list[Any]:
+        name = "memory_holding_active" if active else "memory_holding"
+        return [key for (key,) in self._select(name, (self._tree, self._asked(self._tree, words), limit))]
+
+    def those(self, found: Sequence[Any]) -> list[NodeRow]:
+        return self._rows(NodeRow, "memory_those", self._listed(found)) if found else []
 
     def unindexed(self, limit: int) -> list[NodeRow]:
         return self._rows(NodeRow, "memory_tail", limit) if self._lags else []
@@ -140,6 +151,8 @@ def writes(
                     yield "memory_put_member", (tree, row.chain, addr)
             case Dropped(scope):
                 yield from drops(tree, scope)
+            case Untold(session):
+                yield "memory_untell", (tree, session)
 
 
 def drops(tree: bytes, scope: bytes) -> Iterator[Statement]:

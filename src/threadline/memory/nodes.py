@@ -63,8 +63,9 @@ def address(type: str, content: str, inputs: Sequence[bytes] = ()) -> bytes:
     return sha256(b"\0".join(b"%d:%b" % (len(part), part) for part in parts)).digest()
 
 
-def node_of(row: NodeRow) -> Node:
-    about = about_of(row)
+def node_of(row: NodeRow, about: About | None = None) -> Node:
+    """As callers see it; what is said of it need not be decoded again where it is known."""
+    about = about or about_of(row)
     domain, *others = [name for name in (text(row.domain), *about.domains) if name] or [""]
     meta = {**about.meta, "domains": [domain, *others]} if others else about.meta
     return Node(
@@ -93,7 +94,7 @@ def about_of(row: NodeRow) -> About:
 
 
 def about_bytes(about: About) -> bytes:
-    return codec.encode({name: getattr(about, name) for name in about.__struct_fields__})
+    return codec.encode(about)
 
 
 def in_domain(row: NodeRow, domain: str | None) -> bool:
@@ -136,6 +137,8 @@ def joined(old: NodeRow, new: NodeRow, *, again: bool = True) -> NodeRow:
 
 def merged(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """All names and values of both. Where they disagree the new value stands, and the old one goes to `former`."""
+    if not old or not new:
+        return dict(old or new)
     result = dict(old)
     former: dict[str, Any] = dict(old.get(FORMER, {})) if isinstance(old.get(FORMER), dict) else {}
     for name, value in new.items():

@@ -11,12 +11,23 @@ from typing import Any
 
 from msgspec import Struct
 
+from threadline.core import codec
 from threadline.core.entries import moment, stored, text, text_or_none
 from threadline.errors import NotFound
 from threadline.memory.chains import ACTIVE, ARCHIVED, PRELIMINARY, Chain, chain_of, is_open, meta_of, with_meta
 from threadline.memory.desk import Desk
 from threadline.memory.nodes import About, Node, about_bytes, about_of, is_live, joined, merged, node_of
-from threadline.memory.rows import LASTING, ChainRow, Change, NodeRow, Shelf, WorkingRow, split_addrs
+from threadline.memory.rows import (
+    LASTING,
+    ChainRow,
+    Change,
+    Extended,
+    NodeRow,
+    Shelf,
+    Untold,
+    WorkingRow,
+    split_addrs,
+)
 
 
 class Promotion(Struct, frozen=True):
@@ -326,3 +337,31 @@ def mark_folded(session: str, agent: str | None, now: int, shelf: Shelf) -> tupl
     assert row is not None
     desk.put_working(row._replace(folded=row.turns))
     return desk.changes, None
+
+
+# -- a session that is erased --------------------------------------------------------------------------
+
+
+def unname(session: str, shelf: Shelf) -> tuple[list[Change], None]:
+    """Let nothing lasting name a session any more, nor the events; what was promoted from it stays."""
+    name = stored(session)
+    changes: list[Change] = [Untold(name)]
+    for row in shelf.nodes_in(LASTING, active=False):
+        about = about_of(row)
+        about.meta = _without(about.meta, session)
+        anonymous = row._replace(session=None if row.session == name else row.session, about=about_bytes(about))
+        changes += [anonymous] if anonymous != row else []
+    for chain in shelf.chains(LASTING):
+        meta = _without(meta_of(chain), session)
+        other = chain._replace(session=None if chain.session == name else chain.session, about=codec.encode(meta))
+        changes += [Extended(other, ())] if other != chain else []
+    return changes, None
+
+
+def _without(meta: dict[str, Any], session: str) -> dict[str, Any]:
+    """Without where it comes from, as far as that is the session."""
+    kept = dict(meta)
+    for name in ("sources", "promoted"):
+        if isinstance(meta.get(name), list):
+            kept[name] = [one for one in meta[name] if not (isinstance(one, dict) and one.get("session") == session)]
+    return {name: value for name, value in kept.items() if value != [] or meta[name] == []}

@@ -5,19 +5,20 @@ near. The index is asked word by word for the newest holders, so that a common w
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from heapq import nlargest
 from html import escape
 from math import log
+from typing import Any
 
 from threadline.core.entries import text
 from threadline.core.tokens import estimate_text
-from threadline.errors import Damaged
 from threadline.memory.nodes import Node, about_of, in_domain, is_live, node_of
 from threadline.memory.rows import LASTING, Change, NodeRow, Shelf
 from threadline.memory.words import query_words, words_of
 
-HOLDERS_MAX = 200  # of one word that are looked at, the newest first
+HOLDERS_MAX = 100  # of one word that are looked at, the newest first
 QUERY_WORDS_MAX = 24
+TOGETHER_MAX = 6  # words of which nodes that hold all of them are asked for, too
 READ_MIN = 40  # candidates that are read whole at least
 DAY_US = 86_400_000_000
 HALF_LIFE_DAYS = 30.0
@@ -52,7 +53,7 @@ def recall(
 ) -> tuple[list[Change], list[Recalled]]:
     """The best nodes first. With nothing to ask for in the query: the most important ones."""
     words = query_words(query)[:QUERY_WORDS_MAX]
-    rows = list(_candidates(words, limit, domain, shelf))
+    rows = _candidates(words, limit, domain, shelf)
     for scope in scopes:
         rows += shelf.nodes_in(scope, active=True)
     held = _weigh(words, rows)
@@ -72,33 +73,32 @@ def _hit(row: NodeRow, score: float, words: tuple[str, ...]) -> Recalled:
     return Recalled(**{name: getattr(node, name) for name in node.__struct_fields__}, score=score, words=words)
 
 
-def _candidates(words: list[str], limit: int, domain: str | None, shelf: Shelf) -> Iterable[NodeRow]:
+def _candidates(words: list[str], limit: int, domain: str | None, shelf: Shelf) -> list[NodeRow]:
     """Lasting nodes worth reading: those that hold the rarest words, and those that hold all of them."""
     if not words:
-        yield from shelf.nodes_in(LASTING, active=True)
-        return
-    weights: dict[bytes, float] = {}
-    touched: dict[bytes, int] = {}
-    asked = [*([word] for word in words), *([words] if len(words) > 1 else [])]
-    for group in asked:
-        found = shelf.holding(group, HOLDERS_MAX)
-        for addr, at in found:
-            weights[addr] = weights.get(addr, 0.0) + 1.0 / (1.0 + log(1 + len(found)))
-            touched[addr] = at
+        return shelf.nodes_in(LASTING, active=True)
     wanted = max(READ_MIN, 4 * limit) * (5 if domain is not None else 1)
-    chosen = sorted(weights, key=lambda addr: (-weights[addr], -touched[addr], addr))[:wanted]
-    for addr in chosen:
-        if (row := _sound(shelf, addr)) is not None:
-            yield row
-    yield from shelf.unindexed(HOLDERS_MAX * 10)
+    rows, cut = _best(words, wanted, shelf, active=False)
+    if cut and len(rows) < limit:  # too many of the newest do not stand any more
+        rows, _ = _best(words, wanted, shelf, active=True)
+    return rows + shelf.unindexed(HOLDERS_MAX * 10)
 
 
-def _sound(shelf: Shelf, addr: bytes) -> NodeRow | None:
-    """A damaged node is left out here; getting it, and `verify`, say what it is."""
-    try:
-        return shelf.node(LASTING, addr)
-    except Damaged:
-        return None
+def _best(words: list[str], wanted: int, shelf: Shelf, *, active: bool) -> tuple[list[NodeRow], bool]:
+    """So many nodes by what their words weigh, the newest first; whether some holders of a word were not looked at."""
+    weights: dict[Any, float] = {}
+    groups = [[word] for word in words]
+    if 1 < len(words) <= TOGETHER_MAX:
+        groups.append(words)
+    cut = False
+    for group in groups:
+        found = shelf.holding(group, HOLDERS_MAX, active=active)
+        cut = cut or len(found) == HOLDERS_MAX
+        worth = 1.0 / (1.0 + log(1 + len(found)))
+        for age, key in enumerate(found):
+            weights[key] = weights.get(key, 0.0) + worth - age * 1e-6
+    chosen = nlargest(wanted, weights, key=weights.__getitem__)
+    return shelf.those(chosen), cut
 
 
 def _weigh(words: list[str], rows: list[NodeRow]) -> list[tuple[NodeRow, tuple[str, ...], float]]:

@@ -7,7 +7,8 @@ inside a transaction: it reads a `Shelf` and returns what is to be written and a
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import NamedTuple, Protocol, TypeAlias, TypeVar
+from functools import lru_cache
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from threadline.core.digest import identity
 from threadline.core.entries import stored
@@ -26,11 +27,18 @@ class Place(NamedTuple):
 
     @property
     def tree(self) -> bytes:
-        return identity(b"memory", stored(self.namespace), stored(self.project or ""))
+        return self.row[0]
 
     @property
     def row(self) -> tuple[bytes, bytes, bytes]:
-        return self.tree, stored(self.namespace), stored(self.project or "")
+        """Its tree, and both names as they are stored."""
+        return _place_row(self)
+
+
+@lru_cache(256)  # of a program's memories: each claim asks for it
+def _place_row(place: Place) -> tuple[bytes, bytes, bytes]:
+    namespace, project = stored(place.namespace), stored(place.project or "")
+    return identity(b"memory", namespace, project), namespace, project
 
 
 def working_scope(session: str, agent: str | None) -> bytes:
@@ -111,15 +119,14 @@ class Dropped(NamedTuple):
     scope: bytes
 
 
-Change: TypeAlias = NodeRow | ChainRow | Extended | WorkingRow | EventRow | Dropped
+class Untold(NamedTuple):
+    """All events of a session go."""
+
+    session: bytes
+
+
+Change: TypeAlias = NodeRow | ChainRow | Extended | WorkingRow | EventRow | Dropped | Untold
 Row: TypeAlias = NodeRow | ChainRow | WorkingRow | EventRow
-
-
-class Found(NamedTuple):
-    """A node that holds a word: enough to choose which ones to read whole."""
-
-    addr: bytes
-    touched_at: int
 
 
 class Shelf(Protocol):
@@ -130,6 +137,9 @@ class Shelf(Protocol):
 
     def nodes_between(self, first: bytes, last: bytes, limit: int) -> list[NodeRow]:
         """The nodes whose addresses lie in a range, of all scopes, by address and scope."""
+
+    def page(self, after: tuple[bytes, bytes], limit: int) -> list[tuple[NodeRow, bool]]:
+        """Nodes of all scopes after an address and scope, in that order, each with whether it is what was written."""
 
     def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
         """All nodes of a scope, or the active ones, in the order of creation."""
@@ -160,8 +170,13 @@ class Shelf(Protocol):
 
     def last_event(self) -> int: ...
 
-    def holding(self, words: Sequence[str], limit: int) -> list[Found]:
-        """Active lasting nodes that hold all of the words, by the index, the newest first."""
+    def holding(self, words: Sequence[str], limit: int, *, active: bool) -> list[Any]:
+        """Lasting nodes that hold all of the words, by the index, the newest first: what `those` knows them by.
+
+        With `active` only such ones; without, some may not be, which is quicker to say."""
+
+    def those(self, found: Sequence[Any]) -> list[NodeRow]:
+        """The active ones among nodes that were found."""
 
     def unindexed(self, limit: int) -> list[NodeRow]:
         """Active lasting nodes that the index does not hold yet."""

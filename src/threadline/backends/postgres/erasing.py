@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from threadline.backends.backend import STATUSES, Piece, Ref
-from threadline.backends.postgres import places, trees, usage
+from threadline.backends.postgres import memory, places, trees, usage
 from threadline.backends.postgres.places import Place
 from threadline.backends.postgres.rows import key_seal
 from threadline.backends.postgres.statements import Connection, Statement, many, numbers, one
@@ -60,6 +60,7 @@ def erase(connection: Connection, durable: bool, ref: Ref, cascade: bool) -> Rem
         statements = [
             *_bequeathed(connection, ref, heir),
             *usage.fates(tree, goners, None),
+            *memory.unnaming(connection, names[0][1], [goner.id for goner in doomed]),
             *trees.removals(connection, tree, names),
         ]
         transaction.commit(statements, ref.id, head)

@@ -13,6 +13,7 @@ from threadline.backends.postgres.wire import roll_back
 from threadline.backends.shelf import SqlShelf, drops, node_words, writes
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text
+from threadline.memory import promotion
 from threadline.memory.rows import LASTING, Deed, NodeRow, Place
 
 T = TypeVar("T")
@@ -44,7 +45,7 @@ def consult(connection: Connection, place: Place, deed: Deed[T]) -> T:
 
 
 def shelf(connection: Connection, place: Place) -> SqlShelf:
-    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, lags=False)
+    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, list, lags=False)
 
 
 def _asked(tree: bytes, words: Sequence[str]) -> str:
@@ -77,6 +78,17 @@ def forgetting(connection: Connection, namespace: str, sessions: Iterable[str]) 
         many(connection, "memory_lock", (tree,))
     for tree, scope in found:
         yield from drops(tree, scope)
+
+
+def unnaming(connection: Connection, namespace: str, sessions: Iterable[str]) -> Iterator[Statement]:
+    """Inside a transaction: what lets nothing in any memory name sessions that are to be erased."""
+    for session in sessions:
+        found = many(connection, "memory_working_anywhere", (realm_of(namespace), stored(session)))
+        for tree in sorted({tree for tree, _ in found}):
+            many(connection, "memory_lock", (tree,))
+            ((_, project),) = many(connection, "memory_of", (tree,))
+            here = shelf(connection, Place(namespace, text(project) or None))
+            yield from writes(tree, realm_of(namespace), promotion.unname(session, here)[0], _indexed)
 
 
 def places(connection: Connection, after: bytes) -> list[Place]:

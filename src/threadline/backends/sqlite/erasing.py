@@ -10,7 +10,7 @@ import apsw
 
 from threadline.backends.backend import Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite import search, trees, usage
+from threadline.backends.sqlite import memory, search, trees, usage
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import ref_of
 from threadline.backends.sqlite.transactions import FOLD, about_now, head_of, head_seal, set_about
@@ -44,6 +44,7 @@ def erase(connection: apsw.Connection, ref: Ref, cascade: bool, at: int) -> Remo
     below = {record.number for record in trees.below(connection, ref)}
     for goner in doomed:
         usage.bequeath(connection, goner, heir if goner.number in below else None)
+        memory.unname(connection, one(connection, "namespace_of", (goner.number,))[0], goner.id)
         trees.remove(connection, goner)
     run(connection, "owe", (at,))
     return Removed([goner.id for goner in doomed], entries, kept)

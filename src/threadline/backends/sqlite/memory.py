@@ -11,7 +11,9 @@ import apsw
 from threadline.backends.shelf import SqlShelf, drops, node_words, writes
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.core.digest import seal
-from threadline.core.entries import text
+from threadline.core.entries import stored, text
+from threadline.core.words import VERSION
+from threadline.memory import promotion
 from threadline.memory.rows import Deed, Place
 
 T = TypeVar("T")
@@ -21,11 +23,12 @@ INDEXED_AT_ONCE = 2_000  # nodes whose words enter the index in one transaction
 
 def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
     """Run a deed and write what it changes."""
-    changes, answer = deed(shelf(connection, place))
+    here = shelf(connection, place)
+    changes, answer = deed(here)
     if not changes:
         return answer
     tree, namespace, project = place.row
-    if one(connection, "memory_there", (tree,)) is None:
+    if not here.last and one(connection, "memory_there", (tree,)) is None:
         run(connection, "memory_begin", (tree, namespace, project, seal(tree, namespace, project)))
     for name, values in writes(tree, namespace, changes, lambda row: ()):
         run(connection, name, values)
@@ -33,7 +36,7 @@ def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
 
 
 def shelf(connection: apsw.Connection, place: Place) -> SqlShelf:
-    return SqlShelf(partial(many, connection), place, place.row[1], _asked, lags=True)
+    return SqlShelf(partial(many, connection), place, place.row[1], _asked, _listed, lags=True)
 
 
 def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int:
@@ -43,6 +46,13 @@ def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int
         for name, values in drops(tree, scope):
             run(connection, name, values)
     return len(found)
+
+
+def unname(connection: apsw.Connection, namespace: bytes, session: str) -> None:
+    """Let nothing in any memory name a session that is to be erased; its working memory is removed with it."""
+    for tree in sorted({tree for tree, _ in many(connection, "memory_working_anywhere", (namespace, stored(session)))}):
+        its_namespace, project = one(connection, "memory_of", (tree,))
+        act(connection, Place(text(its_namespace), text(project) or None), partial(promotion.unname, session))
 
 
 def places(connection: apsw.Connection, after: bytes) -> list[Place]:
@@ -55,27 +65,34 @@ def places(connection: apsw.Connection, after: bytes) -> list[Place]:
 
 
 def lags(connection: apsw.Connection) -> bool:
-    upto, last = one(connection, "memory_lag")
-    return bool(upto < last)
+    upto, version, last = one(connection, "memory_lag")
+    return bool(upto < last or version != VERSION)
 
 
 def catch_up(connection: apsw.Connection) -> bool:
     """Put the next nodes into the index of words; whether there may be more."""
-    upto, last = one(connection, "memory_lag")
+    upto, version, last = one(connection, "memory_lag")
+    if version != VERSION:  # other rules made it
+        run(connection, "memory_unindex")
+        upto = 0
     found = many(connection, "memory_unindexed", (upto, INDEXED_AT_ONCE))
     for node, tree, domain, content in found:
-        run(connection, "memory_index", (node, place_word(tree), " ".join(node_words(domain, content))))
+        run(connection, "memory_index", (node, " ".join(terms_of(tree, node_words(domain, content)))))
     is_all = len(found) < INDEXED_AT_ONCE
-    if upto < last:
-        run(connection, "memory_indexed", (last if is_all else found[-1][0],))
+    run(connection, "memory_indexed", (last if is_all else found[-1][0], VERSION))
     return not is_all
 
 
 def _asked(tree: bytes, words: Sequence[str]) -> str:
     """In the language of FTS5. Words hold letters and digits only, so that nothing in them is syntax."""
-    quoted = " AND ".join(f'"{word}"' for word in words)
-    return f"place : {place_word(tree)} AND words : ({quoted})"
+    return " AND ".join(terms_of(tree, words))
 
 
-def place_word(tree: bytes) -> str:
-    return f"t{tree.hex()}"
+def _listed(numbers: Sequence[int]) -> str:
+    return f"[{','.join(map(str, numbers))}]"
+
+
+def terms_of(tree: bytes, words: Sequence[str]) -> list[str]:
+    """Words as the index holds them. Those of another tree that begins the same are told apart by their nodes."""
+    place = f"t{tree[:4].hex()}"
+    return [place + word for word in words]

@@ -617,6 +617,19 @@ class PromotionContract(MemoryFixtures):
         assert contents(elsewhere.active(session=other, agent="bob")) == [f"thought {other.id}"]
         assert memory.get(lasting.addr).content == "known"
 
+    def test_erasing_a_session_keeps_what_was_promoted_without_its_name(self, store: Store, memory: Memory) -> None:
+        session = store.new(id="erased-name")
+        memory.claim("kept", session=session, preliminary=True, chain="plan")
+        memory.claim("kept too", session=session, meta={"sources": [{"session": "another"}]})
+        memory.promote("plan")
+        memory.claim("secret thought", session=session, preliminary=True, chain="idea")
+        store.erase(session)
+
+        assert sorted(contents(memory.active(session="erased-name"))) == ["kept", "kept too"]
+        told = repr([memory.active(), memory.chains(), memory.events(), memory.roots()])
+        assert ("erased-name" in told, "another" in told) == (False, True)
+        assert [chain.name for chain in memory.chains()] == ["plan"]
+
 
 class WorkingSessionContract(MemoryFixtures):
     """The session to go on with, and what it begins with."""
@@ -736,7 +749,8 @@ class RecallContract(MemoryFixtures):
             ("接続", "データベース"),
             ("änderungen", "Größere"),
             ("MAX_RETRY_COUNT", "Set MAX_RETRY_COUNT"),
-            ("maxretrycount", "Set MAX_RETRY_COUNT"),
+            ("max retry count", "Set MAX_RETRY_COUNT"),
+            ("parseconfigfile", "parseConfigFile"),
             ("ops", "Deployments"),
         ],
     )

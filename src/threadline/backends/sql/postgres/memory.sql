@@ -41,6 +41,9 @@ ORDER BY started_at, scope
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM threadline.working WHERE realm = %s AND session = %s ORDER BY tree, scope
 
+-- memory_of: whose memory a tree is
+SELECT namespace, project FROM threadline.memory WHERE tree = %s
+
 -- memory_places: all memories
 SELECT namespace, project FROM threadline.memory WHERE tree > %s ORDER BY tree LIMIT 100
 
@@ -49,12 +52,25 @@ DELETE FROM threadline.chain_member m
 USING  threadline.chain c
 WHERE  m.tree = %s AND c.scope = %s AND c.tree = m.tree AND m.chain = c.chain
 
--- memory_holding: active lasting nodes that hold words, the newest first
-SELECT addr, touched_at
+-- memory_holding: lasting nodes that hold words, the newest first
+SELECT addr
 FROM   threadline.node
-WHERE  tree = %s AND scope = '' AND active = 1 AND words @@ %s::tsquery
+WHERE  tree = %s AND words @@ %s::tsquery
 ORDER BY created_at DESC, addr
 LIMIT  %s
+
+-- memory_holding_active: the active ones
+SELECT addr
+FROM   threadline.node
+WHERE  tree = %s AND words @@ %s::tsquery AND active = 1
+ORDER BY created_at DESC, addr
+LIMIT  %s
+
+-- memory_those: active lasting nodes by their addresses
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   threadline.node
+WHERE  tree = %s AND addr = ANY(%s::bytea[]) AND scope = '' AND active = 1
 
 -- verify_memories: every memory
 SELECT tree, realm, namespace, project, seal FROM threadline.memory
@@ -89,6 +105,14 @@ SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_a
        content, seal
 FROM   threadline.node
 WHERE  tree = %s AND addr BETWEEN %s AND %s
+ORDER BY addr, scope
+LIMIT  %s
+
+-- memory_page: nodes of all scopes, in the order of their addresses
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   threadline.node
+WHERE  tree = %s AND (addr, scope) > (%s, %s)
 ORDER BY addr, scope
 LIMIT  %s
 
@@ -174,6 +198,9 @@ LIMIT  %s
 
 -- memory_last_event: the number of the newest
 SELECT coalesce(max(number), 0) FROM threadline.memory_event WHERE tree = %s
+
+-- memory_untell: what a session did is told no more
+DELETE FROM threadline.memory_event WHERE tree = %s AND session = %s
 
 -- memory_drop_nodes: the nodes of a scope go
 DELETE FROM threadline.node WHERE tree = %s AND scope = %s

@@ -18,6 +18,14 @@ WHERE  tree = ? AND addr BETWEEN ? AND ?
 ORDER BY addr, scope
 LIMIT  ?
 
+-- memory_page: nodes of all scopes, in the order of their addresses
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   node
+WHERE  tree = ? AND (addr, scope) > (?, ?)
+ORDER BY addr, scope
+LIMIT  ?
+
 -- memory_nodes: the nodes of a scope, of one kind: active or not
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
        content, seal
@@ -129,6 +137,9 @@ SELECT coalesce(max(number), 0) FROM memory_event WHERE tree = ?
 -- memory_put_event: something was done
 INSERT OR IGNORE INTO memory_event (tree, number, what, session, agent, addrs, detail, seal) VALUES (?, ?, ?, ?, ?, ?, ?, ?)
 
+-- memory_untell: what a session did is told no more
+DELETE FROM memory_event WHERE tree = ? AND session = ?
+
 -- memory_drop_nodes: the nodes of a scope go
 DELETE FROM node WHERE tree = ? AND scope = ?
 
@@ -147,37 +158,53 @@ DELETE FROM working WHERE tree = ? AND scope = ?
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM working WHERE namespace = ? AND session = ?
 
+-- memory_of: whose memory a tree is
+SELECT namespace, project FROM memory WHERE tree = ?
+
 -- namespace_of: the namespace of a session
 SELECT namespace FROM session WHERE session = ?
 
 -- memory_places: all memories
 SELECT namespace, project FROM memory WHERE tree > ? ORDER BY tree LIMIT 100
 
--- memory_lag: how far the index of words goes, and the last node
-SELECT (SELECT upto FROM node_indexed), (SELECT coalesce(max(node), 0) FROM node)
+-- memory_lag: how far the index of words goes, by which rules it was made, and the last node
+SELECT upto, version, (SELECT coalesce(max(node), 0) FROM node) FROM node_indexed
 
 -- memory_unindexed: lasting nodes that are not in the index of words
 SELECT node, tree, domain, content FROM node WHERE node > ? AND scope = x'' ORDER BY node LIMIT ?
 
 -- memory_index: the words of a node
-INSERT INTO node_text (rowid, place, words) VALUES (?, ?, ?)
+INSERT OR REPLACE INTO node_text (rowid, words) VALUES (?, ?)
 
--- memory_indexed: the index goes so far
-UPDATE node_indexed SET upto = ?
+-- memory_indexed: the index goes so far, by these rules
+UPDATE node_indexed SET upto = ?, version = ?
 
--- memory_holding: active lasting nodes that hold words, the newest first
-SELECT n.addr, n.touched_at
+-- memory_unindex: the index of words is emptied
+INSERT INTO node_text (node_text) VALUES ('delete-all')
+
+-- memory_holding: lasting nodes that hold words, the newest first; a tree's words begin with its name
+SELECT rowid FROM node_text t WHERE ?1 IS NOT NULL AND t.node_text MATCH ?2 ORDER BY rowid DESC LIMIT ?3
+
+-- memory_holding_active: the active ones
+SELECT n.node
 FROM   node_text t
 CROSS JOIN node n ON n.node = t.rowid
 WHERE  n.tree = ?1 AND t.node_text MATCH ?2 AND n.scope = x'' AND n.active = 1
 ORDER BY t.rowid DESC
 LIMIT  ?3
 
+-- memory_those: active nodes by their numbers
+SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
+       n.domain, n.inputs, n.about, n.content, n.seal
+FROM   json_each(?2) few
+CROSS JOIN node n ON n.node = few.value
+WHERE  n.tree = ?1 AND n.active = 1
+
 -- memory_tail: active lasting nodes of a memory that are not in the index of words
 SELECT n.scope, n.addr, n.type, n.active, n.created_at, n.touched_at, n.expires_at, n.promoted_at, n.session, n.agent,
        n.domain, n.inputs, n.about, n.content, n.seal
 FROM   node n
-WHERE  n.node > (SELECT upto FROM node_indexed) AND n.tree = ? AND n.scope = x'' AND n.active = 1
+WHERE  n.node > (SELECT upto FROM node_indexed) AND +n.tree = ? AND n.scope = x'' AND n.active = 1
 ORDER BY n.node DESC
 LIMIT  ?
 
@@ -204,5 +231,5 @@ SELECT tree, namespace, scope, session, agent, started_at, touched_at, ended_at,
 -- verify_memory_events: everything that was done
 SELECT tree, number, what, session, agent, addrs, detail, seal FROM memory_event
 
--- verify_indexed: how far the index of words goes
-SELECT upto FROM node_indexed
+-- verify_indexed: how far the index of words goes, and by which rules it was made
+SELECT upto, version FROM node_indexed

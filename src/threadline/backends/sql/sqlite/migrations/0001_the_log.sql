@@ -282,14 +282,16 @@ CREATE TABLE node_input (
 
 CREATE INDEX node_input_by_input ON node_input (tree, input);
 
--- The words of lasting nodes up to number `upto`; recall adds what is missing first, so that a claim does not wait for it.
-CREATE VIRTUAL TABLE node_text USING fts5 (place, words, content='', contentless_delete=1, tokenize='ascii', detail='column');
+-- The words of lasting nodes up to number `upto`, each behind the beginning of its tree, so that memories do not meet.
+-- Recall adds what is missing first: a claim does not wait for it.
+CREATE VIRTUAL TABLE node_text USING fts5 (words, content='', contentless_delete=1, tokenize='ascii', detail='none');
 
 CREATE TABLE node_indexed (
-    upto        INTEGER NOT NULL
+    upto        INTEGER NOT NULL,
+    version     INTEGER NOT NULL         -- of the rules that make words of a text
 ) STRICT;
 
-INSERT INTO node_indexed VALUES (0);
+INSERT INTO node_indexed VALUES (0, 0);
 
 -- A line of reasoning: nodes in an order, with a name and a status.
 CREATE TABLE chain (
