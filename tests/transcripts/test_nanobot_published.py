@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 import threadline
-from threadline import Session, transcripts
+from threadline import Message, Session, ToolCall, transcripts
 from threadline.testing import scaled, seed
 from threadline.transcripts.nanobot import BOUNDARY, raw_of
 from transcripts.published import ask
@@ -98,3 +98,51 @@ def test_the_view_is_what_nanobot_shows(version: str, tmp_path: Path) -> None:
             key: [raw_of(e.message) for e in s.entries(kinds=["message"]) if e.message] for key, s in found.items()
         } == {key: [raw for raw in value["messages"] if not raw.get("_hidden_history")] for key, value in shown.items()}
         assert all(session.info.title == "T" for session in found.values())
+
+
+def target(home: Path, version: str, key: str) -> Path:
+    """The workspace; up to 0.2, the file with the name that it has there."""
+    return home / "workspace" if version == "0.3.5" else home / "sessions" / f"{key.replace(':', '_')}.jsonl"
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_nanobot_reads_what_we_write_back(version: str, tmp_path: Path) -> None:
+    dice = random.Random(f"{seed()} {version} back")
+    specs = [{"key": f"telegram:{n}", "acts": random_acts(dice, version)} for n in range(scaled(20))]
+    (tmp_path / "specs.json").write_text(json.dumps(specs))
+    before = ask("nanobot-ai", version, "nanobot_keeps.py", tmp_path / "home", tmp_path / "specs.json")
+    with threadline.open(":memory:") as store:
+        transcripts.read(tmp_path / "home", store=store)
+        for key in before:
+            transcripts.write(store.session(key), target(tmp_path / "back", version, key), "nanobot", raw=True)
+    after = ask("nanobot-ai", version, "nanobot_keeps.py", tmp_path / "back")
+
+    assert after.keys() == before.keys()
+    for key in before:
+        assert after[key]["messages"] == before[key]["messages"]
+        assert after[key]["history"] == before[key]["history"]
+        assert after[key]["metadata"]["title"] == "T"
+
+
+@pytest.mark.parametrize("version", ["0.2.0", "0.3.5"])
+def test_nanobot_goes_on_with_a_session_of_ours(version: str, tmp_path: Path) -> None:
+    """Folded, rewound, with a goal and a turn under way: none of it was ever nanobot's."""
+    with threadline.open(":memory:") as store:
+        session = store.session("telegram:7", title="ours")
+        for n in range(4):
+            session.extend([f"u{n}", Message.assistant(f"a{n}")])
+        session.compact("SUM", keep_turns=2)
+        session.rewind(session.append("wrong turn").seq - 1)
+        session.set_goal("ship it", "ship")
+        session.append("and now?")
+        session.append(Message.assistant(None, ToolCall("c1", "exec", {}), ToolCall("c2", "exec", {})))
+        session.append(Message.tool("c1", "done"))
+        transcripts.write(session, target(tmp_path / "back", version, "telegram:7"), "nanobot")
+    shown = ask("nanobot-ai", version, "nanobot_keeps.py", tmp_path / "back")["telegram:7"]
+
+    assert [raw["content"] for raw in shown["history"]] == ["u2", "a2", "u3", "a3", "and now?"]
+    assert shown["metadata"]["_last_summary"]["text"] == "SUM"
+    assert shown["metadata"]["goal_state"]["objective"] == "ship it"
+    checkpoint = shown["metadata"]["runtime_checkpoint"]
+    assert [call["id"] for call in checkpoint["pending_tool_calls"]] == ["c2"]
+    assert [result["content"] for result in checkpoint["completed_tool_results"]] == ["done"]

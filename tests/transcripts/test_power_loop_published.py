@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import threadline
-from threadline import Message, Session, transcripts
+from threadline import Message, Session, ToolCall, transcripts
 from threadline.testing import scaled, seed
 from threadline.transcripts.power_loop import row_of
 from transcripts.published import ask
@@ -113,3 +113,34 @@ def test_the_view_is_what_power_loop_shows(version: str, layout: str, tmp_path: 
         assert store.verify().ok
     assert (tmp_path / "pl.db").read_bytes() == before
     assert not (tmp_path / "pl.db-shm").exists()
+
+
+@pytest.mark.parametrize("version", ["0.2.0", "1.0.0"])
+def test_power_loop_reads_what_we_write(version: str, tmp_path: Path) -> None:
+    """A family of ours: folded, with a turn under way and a sub-agent."""
+    with threadline.open(":memory:") as store:
+        session = store.new(id="ours", title="ours", model="m", system="be kind")
+        for n in range(4):
+            session.extend([f"u{n}", Message.assistant(f"a{n}")], usage={"input": 10, "output": 2} if n else None)
+        session.compact("SUM", keep_turns=2)
+        session.append(Message.assistant(None, ToolCall("c1", "bash", {"x": 1}), ToolCall("c2", "bash", {})))
+        child = session.spawn("search", call_id="c1")
+        child.append("dig")
+        session.append(Message.tool("c1", "found"))
+        transcripts.write(session, tmp_path / "pl.db", "power-loop")
+        ids = tmp_path / "ids.json"
+        ids.write_text(json.dumps([{"id": id, "acts": None} for id in ("ours", child.id)]))
+    shown = ask("power-loop", version, "power_loop_keeps.py", tmp_path / "pl.db", "plain", ids)
+
+    assert [row[3] for row in shown["ours"]["active"]] == ["SUM", "u2", "a2", "u3", "a3", None, "found"]
+    assert [row[3] for row in shown["ours"]["all"]][:4] == ["u0", "a0", "u1", "a1"]
+    assert (shown["ours"]["system"], shown["ours"]["model"]) == ("be kind", "m")
+    (kid,) = [value for id, value in shown.items() if id != "ours"]
+    assert (kid["parent"], kid["depth"], [row[3] for row in kid["active"]]) == ("ours", 1, ["dig"])
+    with threadline.open(":memory:") as store:
+        report = transcripts.read(tmp_path / "pl.db", store=store)
+        back = store.get("ours")
+        assert report.problems == []
+        assert [message.text for message in back.messages()] == ["SUM", "u2", "a2", "u3", "a3", "", "found"]
+        assert [pending.call.id for pending in back.pending] == ["c2"]
+        assert back.usage().input == 30

@@ -1,7 +1,7 @@
 """Other tools' files on disk, and our own: read into a store, and written from a session.
 
 Each format is one module with up to three functions: `claims(source)` says whether a file or folder is its own,
-`bring(source, desk)` reads it, and `write(session, path, *, raw)` writes; or `pieces(sessions or store, mask)` makes
+`bring(source, desk)` reads it, and `write(session, path, mask)` writes; or `pieces(sessions or store, mask)` makes
 what one file holds. Which formats there are stands in FORMATS; a module is imported when it is needed. Everything here
 uses the public API only."""
 
@@ -45,9 +45,9 @@ class WriteReport(Struct, frozen=True):
 # In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
 _ALL = (
     Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
-    Format("power-loop", True, False, "power-loop: a SQLite file of sessions", "power_loop"),
-    Format("mycode", True, False, "mycode: a folder per session", "mycode"),
-    Format("nanobot", True, False, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+    Format("power-loop", True, True, "power-loop: a SQLite file of sessions", "power_loop"),
+    Format("mycode", True, True, "mycode: a folder per session", "mycode"),
+    Format("nanobot", True, True, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
     Format("openai", True, True, "one conversation as OpenAI's Chat Completions take it", "openai"),
     Format("anthropic", True, True, "one conversation as Anthropic's Messages take it", "anthropic"),
     Format("markdown", False, True, "one conversation to be read", "markdown"),
@@ -112,7 +112,7 @@ def write(
         what = [session] if isinstance(session, Session) else session
         write_pieces(target, module.pieces(what, mask))
     elif isinstance(session, Session) and isinstance(target, Path):
-        module.write(session, target, raw=raw)
+        module.write(session, target, mask)
     else:
         raise InvalidArgument(f"{format} takes one session, and a path: export one after the other")
     return WriteReport(dict(mask.found))

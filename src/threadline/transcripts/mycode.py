@@ -6,26 +6,34 @@ first, and a compaction counts as one. Told in order, both are the same course: 
 
 from __future__ import annotations
 
+import json
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
+from collections.abc import Iterator
 from datetime import datetime
 from hashlib import blake2b
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 from threadline import (
+    Conflict,
+    Entry,
     InvalidMessage,
     Media,
     Message,
     Other,
     Part,
     Reasoning,
+    Session,
     Text,
     ToolCall,
     ToolResult,
 )
 from threadline.transcripts.course import Course, Shown, kept
 from threadline.transcripts.desk import Desk, Origin
+from threadline.transcripts.masking import Mask
+from threadline.transcripts.output import write_pieces
 from threadline.transcripts.sources import Damage, Line, Source, is_regular
 from threadline.transcripts.timeline import Timeline
 from threadline.transcripts.times import iso
@@ -217,6 +225,211 @@ def _output(timeline: Timeline, source: Source, path: Path, at: datetime | None)
     timeline.settle(
         "output", [path.name, digest], lambda session, key: session.note(data, "tool_output", key=key, at=at)
     )
+
+
+# -- writing -------------------------------------------------------------------------------------------
+
+
+def write(session: Session, path: Path, mask: Mask) -> None:
+    """A folder that mycode reads: of the generation that the session came from, else of the newest."""
+    if path.exists() and not (path.is_dir() and ((path / LOG).exists() or not any(path.iterdir()))):
+        raise Conflict(f"{path} is there already, and no session of {NAME}: choose another folder")
+    about = _dict(session.info.meta.get(NAME))
+    version = about.get("message_format_version")
+    writer = _Writer(session, version if version in (*COMPACT_FIRST, NEWEST) else None)
+    (path / OUTPUTS).mkdir(parents=True, exist_ok=True)
+    lines = (_line(mask.value(line)) for line in writer.lines())
+    write_pieces(path / LOG, lines)
+    write_pieces(path / ABOUT, [json.dumps(mask.value(_about(session, about, version)), indent=2).encode()])
+    for name, content in writer.outputs.items():
+        write_pieces(path / OUTPUTS / Path(name).name, [mask.text(content).encode("utf-8", "surrogatepass")])
+
+
+class _Writer:
+    """Tells the log in mycode's words: lines are added, a rewind cuts the list that it shows, a compaction hides all
+    before it. What has no word there, such as a fold in the middle, is told as a rewind and what is shown since."""
+
+    def __init__(self, session: Session, version: int | None) -> None:
+        self.session = session
+        self.version = version
+        self.outputs: dict[str, str] = {}
+        self.shown: list[int] = []  # the seqs that mycode shows
+        self._summaries: set[int] = set()
+        self._native = _dict(session.info.meta.get("import")).get("format") != NAME
+
+    def lines(self) -> Iterator[dict[str, Any]]:
+        for entry, following in pairwise([*self._entries(), None]):
+            assert entry is not None
+            told = _dict((following.data or {}) if following is not None and following.kind == NAME else {})
+            if entry.kind == "message" and entry.message is not None:
+                if not _is_summary(entry):
+                    yield from self._message(entry, entry.message)
+                elif following is None or following.kind != "replacement":  # which would put it in its place
+                    yield from self._until(entry, [entry], told)
+            elif entry.kind in ("compaction", "replacement", "expansion", "rewind", "clear"):
+                yield from self._changed(entry, told)
+            elif entry.kind == NAME and entry.data is not None:
+                yield from self._kept(entry.data)
+            elif entry.kind == "tool_output" and entry.data is not None and "text" in entry.data:
+                self.outputs[str(entry.data.get("file"))] = entry.data["text"]
+
+    def _entries(self) -> Iterator[Entry]:
+        return self.session.entries(kinds=(*SHAPES, "message", "tool_output", NAME))
+
+    def _message(self, entry: Entry, message: Message) -> Iterator[dict[str, Any]]:
+        if message.role == "system" or message.meta.get("hidden"):
+            return  # mycode keeps no such messages, and would send them
+        self.shown.append(entry.seq)
+        yield raw_of(message, self.version, self._dated(entry))
+
+    def _dated(self, entry: Entry) -> Entry | None:
+        """The entry, if its time is to be told: not of one that mycode told us without."""
+        return entry if self._native else None
+
+    def _kept(self, data: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """A line that is no message of ours, as it was."""
+        if isinstance(line := data.get("line"), dict):
+            self.shown.append(0)
+            yield line
+        elif isinstance(line := data.get("rewind"), dict) and type(_dict(line.get("meta")).get("rewind_to")) is not int:
+            yield line
+
+    def _changed(self, entry: Entry, told: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        if entry.kind == "rewind" and isinstance(line := told.get("rewind"), dict):
+            self.shown = self.shown[: _dict(line.get("meta")).get("rewind_to", 0)]
+            yield line
+            return
+        wanted = [found for found in self.session.view(entry.seq).entries if self._can_show(found)]
+        yield from self._until(entry, wanted, told)
+
+    def _until(self, entry: Entry, wanted: list[Entry], told: dict[str, Any]) -> Iterator[dict[str, Any]]:
+        """What brings the list from what is shown to what is wanted."""
+        folded = bool(wanted) and _is_summary(wanted[0])
+        summary = wanted[0].seq if folded else 0
+        if folded and summary not in self.shown:
+            yield _compaction(wanted[0], told if entry.seq - summary in (0, 1) else {})
+            self._summaries.add(summary)
+            self.shown = [summary, summary] if self._compact_first else [*self.shown, summary]
+        base = self.shown.index(summary) if folded else 0
+        head = [summary] * (2 if self._compact_first else 1) if folded else []
+        asked = [*self.shown[:base], *head, *(found.seq for found in wanted[1 if folded else 0 :])]
+        kept = _common(self.shown, asked)
+        if not folded and not self._compact_first:  # a summary in the list would hide what stands before it
+            kept = min(kept, min((self.shown.index(s) for s in self._summaries if s in self.shown), default=kept))
+        if kept < len(self.shown):
+            yield {"role": "rewind", "meta": {"rewind_to": kept, "created_at": entry.at.isoformat()}}
+        self.shown = self.shown[:kept]
+        for found in [found for found in wanted if found.seq in asked[kept:]]:
+            self.shown.append(found.seq)
+            assert found.message is not None
+            yield raw_of(found.message, self.version, self._dated(found))
+
+    @property
+    def _compact_first(self) -> bool:
+        return self.version in COMPACT_FIRST
+
+    def _can_show(self, entry: Entry) -> bool:
+        return entry.message is not None and entry.message.role != "system" and not entry.message.meta.get("hidden")
+
+
+SHAPES = ("compaction", "replacement", "expansion", "rewind", "clear")
+
+
+def raw_of(message: Message, version: int | None, entry: Entry | None = None) -> dict[str, Any]:
+    """The same message as mycode has it."""
+    own = dict(_dict(message.meta.get(NAME)))
+    blocks: Any = [_block(part, version) for part in message.parts]
+    if "content" in own:
+        blocks = own.pop("content")
+    role = message.role if message.role in ("user", "assistant") or NAME in message.meta else "user"
+    if role == "tool":
+        role = "user"
+    if entry is not None and NAME not in message.meta and version is None:
+        own["meta"] = {"created_at": entry.at.isoformat()}
+    if entry is not None and entry.usage and "meta" not in own:
+        own["meta"] = {"usage": entry.usage}
+    return {"role": role, "content": blocks, **own}
+
+
+def _block(part: Part, version: int | None) -> Any:
+    match part:
+        case Text(text, extra):
+            attached = _dict(extra.get("meta")).get("attachment")
+            return {"type": "text", "text": text, **_blockly(extra, *(["attachment"] if attached else []))}
+        case Reasoning(text, signature, _, extra):
+            native = {"meta": {"native": {"signature": signature}}} if signature and "meta" not in extra else {}
+            return {"type": "thinking", "text": text, **native, **_blockly(extra)}
+        case ToolCall(id, name, args, extra):
+            given = args if isinstance(args, dict) else {}
+            return {"type": "tool_use", "id": id, "name": name, "input": given, **_blockly(extra)}
+        case ToolResult():
+            return _result_block(part, version)
+        case Media(mime, data, uri, name, extra) if data is not None:
+            kind = "image" if mime.startswith("image/") and extra.get("type") != "document" else "document"
+            named = {"name": name} if name is not None else {}
+            content = b64encode(data).decode()
+            return {"type": kind, "data": content, "mime_type": mime, **named, **_blockly(extra, "type")}
+        case Media(mime, _, uri, name, _):
+            return {"type": "text", "text": f"[{mime.partition('/')[0]}: {name or uri}]"}
+        case Other(raw, extra):
+            return raw["value"] if extra.get(NAME) == "bare" else raw
+
+
+def _result_block(part: ToolResult, version: int | None) -> dict[str, Any]:
+    extra = dict(part.extra)
+    old = extra.pop("version", None) == 5 or version == 5
+    content: dict[str, Any] = {}
+    output = part.output if isinstance(part.output, str) else extra.pop("output", None)
+    if not isinstance(part.output, str):
+        content = {"content": [_block(inner, version) for inner in part.output]}
+        output = output if isinstance(output, str) else "\n".join(p.text for p in part.output if type(p) is Text)
+    said = {"model_text" if old else "output": output}
+    if part.display is not None or old:
+        said["display_text"] = output if part.display is None else part.display
+    error = {} if "is_error" in extra and extra.pop("is_error") is None else {"is_error": part.error}
+    return {"type": "tool_result", "tool_use_id": part.call_id, **said, **error, **content, **_blockly(extra)}
+
+
+def _blockly(extra: dict[str, Any], *without: str) -> dict[str, Any]:
+    """What a block of mycode had beside what we model; what a provider's had stays with us."""
+    return {} if "provider" in extra else {name: value for name, value in extra.items() if name not in without}
+
+
+def _is_summary(entry: Entry) -> bool:
+    return entry.message is not None and bool(entry.message.meta.keys() & {"compaction", "summary"})
+
+
+def _compaction(entry: Entry, told: dict[str, Any]) -> dict[str, Any]:
+    if isinstance(line := told.get("compact"), dict):
+        return line
+    assert entry.message is not None
+    meta = {"usage": entry.usage} if entry.usage else {}
+    return {
+        "role": "compact",
+        "content": [{"type": "text", "text": entry.message.text}],
+        "meta": meta | {"created_at": entry.at.isoformat()},
+    }
+
+
+def _about(session: Session, about: dict[str, Any], version: Any) -> dict[str, Any]:
+    info = session.info
+    told = about | {
+        "title": info.title or DEFAULT_TITLE,
+        "cwd": info.cwd or about.get("cwd") or "/",
+        "created_at": info.created_at.isoformat(),
+        "updated_at": info.updated_at.isoformat(),
+    }
+    if version == 5:
+        told = {"id": info.id, "provider": info.provider or "", "model": info.model or "", "api_base": None} | told
+    return told
+
+
+def _common(left: list[int], right: list[int]) -> int:
+    return next((i for i, (a, b) in enumerate(zip(left, right, strict=False)) if a != b), min(len(left), len(right)))
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
 
 
 # -- what a folder says of itself ----------------------------------------------------------------------

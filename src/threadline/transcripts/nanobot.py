@@ -6,6 +6,7 @@ line may hold the provider's state, a sidecar the turn under way, and hidden mes
 
 from __future__ import annotations
 
+import json
 import mimetypes
 import os
 import re
@@ -21,8 +22,10 @@ from msgspec.structs import replace
 from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
 from threadline.transcripts.course import Course, splits_no_pair, standing
 from threadline.transcripts.desk import Desk, Origin
+from threadline.transcripts.masking import Mask
+from threadline.transcripts.output import write_pieces
 from threadline.transcripts.sources import Damage, Line, Source, decode, is_folder, is_regular
-from threadline.transcripts.timeline import Timeline
+from threadline.transcripts.timeline import OPEN, Timeline
 from threadline.transcripts.times import iso
 
 NAME = "nanobot"
@@ -228,6 +231,154 @@ def fold(session: Session, upto: int, summary: str | None, key: str, at: datetim
     return session.replace([standing(summary)], since=since, upto=last, key=key, at=at)
 
 
+# -- writing -------------------------------------------------------------------------------------------
+
+
+def write(session: Session, path: Path, mask: Mask) -> None:
+    """A file that nanobot reads, or one in the `sessions` of a workspace, if `path` is a folder.
+
+    In a folder it has the name that 0.3 gives it, unless the files there have names of the older kind."""
+    key = session.key or session.id or ""
+    file = path if path.suffix == ".jsonl" else path / "sessions" / f"{_stem(path / 'sessions', key)}.jsonl"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    head, messages = _Writer(session).told()
+    write_pieces(file, (_line(mask.value(raw)) for raw in (head | {"key": key}, *messages)))
+
+
+class _Writer:
+    """nanobot knows one list and a cursor: what stands before it is not shown, and the last summary stands for it."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.info = session.info
+        self.notes = [entry.data or {} for entry in session.entries(kinds=(NAME,))]
+
+    def told(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        view = [entry for entry in self.session.view().entries if entry.message is not None]
+        summary = view.pop(0) if view and _is_summary(view[0]) else None
+        under_way = self._under_way(view)
+        view = view[: len(view) - len(under_way)]
+        past, shown = self._divided(view, {entry.seq for entry in under_way})
+        cursor = len(past) if summary or not all(map(_is_hidden, past)) else 0
+        told = [self._raw(entry) for entry in (*past, *shown)]
+        return self._with_boundaries(self._head(cursor, summary, under_way), told, cursor)
+
+    def _divided(self, view: list[Entry], under_way: set[int]) -> tuple[list[Entry], list[Entry]]:
+        """All that was said, cut where the view begins; in the order of the view, where that is another."""
+        seen = {entry.seq for entry in view}
+        logged = [
+            entry
+            for entry in self.session.entries(kinds=("message",))
+            if entry.seq not in under_way and self._is_said(entry, seen)
+        ]
+        begins = next((i for i, entry in enumerate(logged) if view and entry.seq == view[0].seq), len(logged))
+        if [entry.seq for entry in logged[begins:] if not _is_hidden(entry)] == [entry.seq for entry in view]:
+            return logged[:begins], logged[begins:]
+        return [entry for entry in logged if entry.seq not in seen], view
+
+    def _is_said(self, entry: Entry, seen: set[int]) -> bool:
+        """All that was said, but what was only under way, and summaries of ours."""
+        key = entry.key or ""
+        return (not key.startswith(OPEN) or entry.seq in seen) and not _is_summary(entry)
+
+    def _under_way(self, view: list[Entry]) -> list[Entry]:
+        """The turn at the end that has open calls: nanobot keeps it apart."""
+        first = min((pending.seq for pending in self.session.pending), default=0)
+        at = next((i for i, entry in enumerate(view) if entry.seq == first), None)
+        return [] if at is None else view[at:]
+
+    def _head(self, cursor: int, summary: Entry | None, under_way: list[Entry]) -> dict[str, Any]:
+        info = self.info
+        metadata = dict(_dict(info.meta.get(NAME)))
+        metadata |= {"title": info.title} if info.title else {}
+        if summary is not None and summary.message is not None:
+            metadata["_last_summary"] = {"text": summary.message.text, "last_active": local(info.updated_at)}
+        metadata |= self._goal()
+        if under_way:
+            raws = [self._raw(entry) for entry in under_way]
+            pending = [call for call in _list(raws[0].get("tool_calls")) if call.get("id") in self._open_ids()]
+            metadata["runtime_checkpoint"] = {
+                "assistant_message": raws[0],
+                "completed_tool_results": raws[1:],
+                "pending_tool_calls": pending,
+            }
+        kept: dict[str, Any] = next((note["head"] for note in reversed(self.notes) if "head" in note), {})
+        return {
+            "_type": "metadata",
+            "created_at": local(info.created_at),
+            "updated_at": local(info.updated_at),
+            "metadata": metadata,
+            "last_archived": cursor,
+            "last_consolidated": cursor,
+            **kept,
+        }
+
+    def _open_ids(self) -> set[str]:
+        return {pending.call.id for pending in self.session.pending}
+
+    def _goal(self) -> dict[str, Any]:
+        goal = self.session.goal
+        if goal is None:
+            return {}
+        told = {"status": goal.status, "objective": goal.objective, "ui_summary": goal.summary, "recap": goal.recap}
+        times = {"started_at": goal.started_at, "completed_at": goal.completed_at}
+        told |= {name: local(at) for name, at in times.items() if at is not None}
+        return {"goal_state": {name: value for name, value in told.items() if value is not None}}
+
+    def _raw(self, entry: Entry) -> dict[str, Any]:
+        assert entry.message is not None
+        raw = raw_of(entry.message)
+        return raw if "timestamp" in raw or NAME in entry.message.meta else raw | {"timestamp": local(entry.at)}
+
+    def _with_boundaries(
+        self, head: dict[str, Any], told: list[dict[str, Any]], cursor: int
+    ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        """The marks of earlier summaries where they stood, which the cursor counts."""
+        for note in self.notes:
+            boundary = _dict(note.get("boundary"))
+            at, message = boundary.get("before"), boundary.get("message")
+            if type(at) is int and isinstance(message, dict) and at <= len(told):
+                told.insert(at, message)
+                cursor += 1 if at < cursor else 0
+        head["last_archived"] = head["last_consolidated"] = cursor
+        states = [note["provider_state"] for note in self.notes if "provider_state" in note]
+        return head, [*states[-1:], *told]
+
+
+def _stem(folder: Path, key: str) -> str:
+    names = [file.stem for file in folder.glob("*.jsonl")] if folder.is_dir() else []
+    if names and not any(map(_decoded, names)):
+        return re.sub(r'[<>:"/\\|?*]', "_", key).strip()
+    return urlsafe_b64encode(key.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def _decoded(stem: str) -> str | None:
+    """The key that a name of the newer kind tells."""
+    try:
+        key = urlsafe_b64decode(stem + "=" * (-len(stem) % 4)).decode()
+    except (ValueError, NotBase64):
+        return None
+    same = urlsafe_b64encode(key.encode()).decode().rstrip("=") == stem
+    return key if same and key.isprintable() and ":" in key else None
+
+
+def local(moment: datetime) -> str:
+    """A time as nanobot writes it: local, without a zone."""
+    return moment.astimezone().replace(tzinfo=None).isoformat()
+
+
+def _is_hidden(entry: Entry) -> bool:
+    return entry.message is not None and bool(entry.message.meta.get("hidden"))
+
+
+def _is_summary(entry: Entry) -> bool:
+    return entry.message is not None and bool(entry.message.meta.keys() & {"compaction", "summary"})
+
+
+def _line(value: dict[str, Any]) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n"
+
+
 # -- messages ------------------------------------------------------------------------------------------
 
 
@@ -351,13 +502,8 @@ def _key(path: Path, about: dict[str, Any]) -> str:
     """The key that the first line says, or that the name of the file tells, or may have meant."""
     if isinstance(key := about.get("key"), str) and key:
         return key
-    try:
-        padded = path.stem + "=" * (-len(path.stem) % 4)
-        key = urlsafe_b64decode(padded).decode()
-        if key.isprintable() and ":" in key and urlsafe_b64encode(key.encode()).decode().rstrip("=") == path.stem:
-            return key
-    except (ValueError, NotBase64):
-        pass  # a name of the older kind
+    if (decoded := _decoded(path.stem)) is not None:
+        return decoded
     return path.stem.replace("_", ":", 1)
 
 

@@ -7,11 +7,12 @@ folded, and both the note and its originals are shown."""
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
-from datetime import datetime
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -19,9 +20,10 @@ from urllib.parse import quote
 import apsw
 from msgspec.structs import replace
 
-from threadline import DepthExceeded, InvalidMessage, Message, Session, formats
+from threadline import DepthExceeded, Entry, InvalidMessage, Message, Request, Session, SessionInfo, formats
 from threadline.transcripts.course import Course, Shown, standing
 from threadline.transcripts.desk import Desk, Origin
+from threadline.transcripts.masking import Mask
 from threadline.transcripts.sources import Refused, Source, decode, is_regular
 from threadline.transcripts.timeline import Timeline
 from threadline.transcripts.times import milliseconds
@@ -44,6 +46,7 @@ BESIDE = (
 LIFECYCLES = ("ephemeral", "linked", "detached")
 CELL_MAX = 64 * 2**20
 NOTE = "compact_note"
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 Row = dict[str, Any]
 
@@ -265,6 +268,185 @@ class _Reader:
         if table == "session_state" and not data.get("pending_json"):
             return  # counters, which follow from the log
         self.timeline.settle(table, data, lambda session, key: session.note({table: data}, NAME, key=key, at=self.at))
+
+
+# -- writing -------------------------------------------------------------------------------------------
+
+
+def write(session: Session, path: Path, mask: Mask) -> None:
+    """A SQLite file that power-loop reads, of the session and its sub-agents, in the tables of 0.2 and 1.x."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    fd, partial = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".partial", dir=path.parent)
+    os.close(fd)
+    try:
+        connection = apsw.Connection(partial)
+        connection.execute(SCHEMA)
+        with connection:
+            for each in _family(session):
+                _write_one(connection, each, each.info, mask)
+        connection.close()
+        os.replace(partial, path)
+    except BaseException:
+        with suppress(OSError):
+            os.unlink(partial)
+        raise
+
+
+SCHEMA = """
+CREATE TABLE sessions (
+    session_id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, system_prompt TEXT,
+    model TEXT, config_json TEXT, status TEXT NOT NULL DEFAULT 'active', kind TEXT NOT NULL DEFAULT 'root',
+    parent_session_id TEXT, spawn_tool_call_id TEXT, spawn_depth INTEGER NOT NULL DEFAULT 0,
+    lifecycle TEXT NOT NULL DEFAULT 'ephemeral', metadata_json TEXT
+);
+CREATE INDEX idx_sessions_parent ON sessions(parent_session_id);
+CREATE TABLE messages (
+    session_id TEXT NOT NULL, seq INTEGER NOT NULL, role TEXT NOT NULL, name TEXT, content TEXT, tool_calls_json TEXT,
+    tool_call_id TEXT, round_index INTEGER, state TEXT NOT NULL DEFAULT 'active', meta_json TEXT,
+    created_at INTEGER NOT NULL, PRIMARY KEY (session_id, seq)
+);
+CREATE INDEX idx_messages_session_state ON messages(session_id, state, seq);
+CREATE TABLE compactions (
+    session_id TEXT NOT NULL, compact_seq INTEGER NOT NULL, note_seq INTEGER NOT NULL, from_seq INTEGER NOT NULL,
+    to_seq INTEGER NOT NULL, before_tokens INTEGER, after_tokens INTEGER, round_index INTEGER,
+    created_at INTEGER NOT NULL, PRIMARY KEY (session_id, compact_seq)
+);
+CREATE TABLE usage_rounds (
+    session_id TEXT NOT NULL, round_index INTEGER NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
+    total_tokens INTEGER, model TEXT, created_at INTEGER NOT NULL, PRIMARY KEY (session_id, round_index)
+);
+CREATE TABLE session_state (
+    session_id TEXT PRIMARY KEY, next_seq INTEGER NOT NULL DEFAULT 1, round_index INTEGER NOT NULL DEFAULT 0,
+    last_compact_seq INTEGER NOT NULL DEFAULT 0, pending_json TEXT
+);
+"""
+
+
+def _family(session: Session) -> Iterator[Session]:
+    """The session and all below it, a parent before its children."""
+    yield session
+    for child in session.children():
+        yield from _family(child)
+
+
+def _write_one(connection: apsw.Connection, session: Session, info: SessionInfo, mask: Mask) -> None:
+    own = _dict(info.meta.get(NAME))
+    metadata = _dict(own.get("metadata")) | ({"title": info.title} if info.title else {})
+    about = {
+        "session_id": info.id,
+        "created_at": _ms(info.created_at),
+        "updated_at": _ms(info.updated_at),
+        "system_prompt": info.system,
+        "model": info.model,
+        "config_json": _compactly(own.get("config") or {}),
+        "status": "active" if info.status == "active" else "archived",
+        "kind": "root" if info.parent is None else "subagent",
+        "parent_session_id": info.parent,
+        "spawn_tool_call_id": info.call_id,
+        "spawn_depth": info.depth,
+        "lifecycle": info.lifecycle or own.get("lifecycle") or "linked",
+        "metadata_json": _compactly(metadata),
+    }
+    _insert(connection, "sessions", mask.value(about))
+    rows, folds = _rows(session)
+    for row in rows:
+        _insert(connection, "messages", mask.value({"session_id": info.id, **row}))
+    for fold in folds:
+        _insert(connection, "compactions", {"session_id": info.id, **fold})
+    for number, request in enumerate(session.requests()):
+        _insert(connection, "usage_rounds", {"session_id": info.id, **_round(number, request)})
+    state = {"next_seq": len(rows) + 1, "last_compact_seq": len(folds), "pending_json": _pending(session, rows)}
+    _insert(connection, "session_state", {"session_id": info.id, **state})
+
+
+def _rows(session: Session) -> tuple[list[Row], list[Row]]:
+    """What is shown no more first, then what is shown: so that the order of seq is that of the view, in every version.
+    A compaction is a note with the range that it names, and a row in the table of compactions."""
+    shown = [entry for entry in session.view().entries if entry.message is not None]
+    seen = {entry.seq for entry in shown}
+    rows: list[Row] = []
+    folds: list[Row] = []
+    places: dict[int, int] = {}
+    for entry in session.entries(kinds=("message", "compaction")):
+        if entry.seq not in seen and entry.kind == "message":
+            places[entry.seq] = len(rows) + 1
+            rows += _said(entry, len(rows) + 1, "compacted_out")
+    for entry in shown:
+        if entry.kind != "compaction":
+            rows += _said(entry, len(rows) + 1, "active")
+            continue
+        covered = [places[seq] for seq in _covered(session, entry.seq) if seq in places] or [len(rows) + 1]
+        span = {"from_seq": min(covered), "to_seq": max(covered)}
+        rows.append(_note(entry, len(rows) + 1, span))
+        folds.append({"compact_seq": len(folds) + 1, "note_seq": len(rows), **span, "created_at": _ms(entry.at)})
+    return rows, folds
+
+
+def _covered(session: Session, seq: int) -> list[int]:
+    """The messages that a compaction stands for, through all that it stands for itself."""
+    found: list[int] = []
+    left = [seq]
+    while left:
+        for entry in session.originals(left.pop()):
+            (left if entry.kind == "compaction" else found).append(entry.seq)
+    return found
+
+
+def _said(entry: Entry, seq: int, state: str) -> list[Row]:
+    """A message may be several rows: one for each result."""
+    assert entry.message is not None
+    if entry.message.meta.get("hidden"):
+        state = "compacted_out"
+    parts = [replace(entry.message, parts=(part,)) for part in entry.message.results]
+    messages = parts if len(parts) > 1 and len(parts) == len(entry.message.parts) else [entry.message]
+    at = {"state": state, "created_at": _ms(entry.at)}
+    return [row_of(message) | {"seq": seq + i, **at} for i, message in enumerate(messages)]
+
+
+def _note(entry: Entry, seq: int, span: Row) -> Row:
+    assert entry.message is not None
+    return {
+        "seq": seq,
+        "role": "system",
+        "name": NOTE,
+        "content": entry.message.text,
+        "state": "active",
+        "meta_json": _compactly(span | {"ord": seq}),
+        "created_at": _ms(entry.at),
+    }
+
+
+def _round(number: int, request: Request) -> Row:
+    prompt = request.input + request.cache_read + request.cache_write
+    return {
+        "round_index": number,
+        "prompt_tokens": prompt,
+        "completion_tokens": request.output,
+        "total_tokens": prompt + request.output,
+        "model": request.model,
+        "created_at": _ms(request.at),
+    }
+
+
+def _pending(session: Session, rows: list[Row]) -> str | None:
+    """The open calls of the last assistant, as power-loop resumes them."""
+    open_ids = [pending.call.id for pending in session.pending]
+    for row in reversed(rows):
+        calls = _json(row.get("tool_calls_json"))
+        if row.get("state") == "active" and isinstance(calls, list):
+            left = [call for call in calls if call.get("id") in open_ids]
+            told = {"assistant_seq": row["seq"], "round_index": row.get("round_index") or 0}
+            return _compactly(told | {"tool_call_ids": [c["id"] for c in left], "tool_calls": left}) if left else None
+    return None
+
+
+def _insert(connection: apsw.Connection, table: str, row: Row) -> None:
+    names = ", ".join(row)
+    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+
+
+def _ms(moment: datetime) -> int:
+    return (moment - EPOCH) // timedelta(milliseconds=1)
 
 
 # -- messages ------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import bare
 bare.packages("power_loop", "power_loop.runtime")
 
 path, prefixed = sys.argv[2], sys.argv[3] == "prefixed"
-wanted = json.loads(Path(sys.argv[4]).read_text()) if len(sys.argv) > 4 else None
+wanted = json.loads(Path(sys.argv[4]).read_text())
 if prefixed:
     from power_loop.runtime.store import SessionStore, SubagentLifecycle
 else:
@@ -100,9 +100,10 @@ async def shown(store, id):
 
 async def main():
     store = await done(SessionStore.open(path))
-    for spec in wanted or ():
-        await make(store, spec)
-    ids = [spec["id"] for spec in wanted] if wanted is not None else json.loads(sys.stdin.read() or "[]")
+    for spec in wanted:
+        if spec["acts"] is not None:  # else it is there, and only to be shown
+            await make(store, spec)
+    ids = [spec["id"] for spec in wanted]
     found = {id: await shown(store, id) for id in ids}
     await done(store.close())
     print(json.dumps(found))
