@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 
 import apsw
@@ -73,9 +74,9 @@ def test_a_term_holds_nothing_that_an_engine_could_take_for_syntax(text: str) ->
 @given(st.text(max_size=200))
 def test_the_terms_of_a_text_are_wanted_where_they_stand(text: str) -> None:
     parts, wholes = taken_apart(text)
-    spots, length = Wanted([*parts, *wholes]).spots(text, exactly=True)
+    spots, length = Wanted([*parts, *wholes]).spots(f"{text} \u00e9")
 
-    assert length == len(parts)
+    assert length == len(parts) + 1
     assert {term for term, at in spots.items() for _ in at} == {*parts, *wholes}
     for at, term in enumerate(parts):
         assert at in spots[term]
@@ -87,12 +88,18 @@ MIXED = ("parse", "parseConfig", "HTTPServer", "a_b", "foxes", "Fox", "happily",
 @given(st.lists(st.sampled_from(MIXED)), st.data())
 def test_a_quick_look_finds_the_same_words(words: list[str], data: st.DataObject) -> None:
     text = " ".join(words)
-    asked = data.draw(st.lists(st.sampled_from(terms(text) or ["fox"])))
+    asked = data.draw(st.lists(st.sampled_from(terms(text) or ["fox"]), max_size=4))
 
-    quick, _ = Wanted(asked).spots(text, exactly=False)
-    slow, _ = Wanted(asked).spots(text, exactly=True)
+    quick, _ = Wanted(asked).spots(text)
+    slow, _ = Wanted(asked).spots(f"{text} \u00e9")  # where not all is ASCII, every word is looked at
 
     assert {term: len(at) for term, at in quick.items()} == {term: len(at) for term, at in slow.items()}
+    for pair in itertools.permutations(asked, 2):
+        assert len(occurrences(pair, quick)) == len(occurrences(pair, slow))
+
+
+def occurrences(pair: tuple[str, ...], spots: dict[str, list[int]]) -> list[int]:
+    return [at for at in spots.get(pair[1], []) if at - 1 in spots.get(pair[0], [])]
 
 
 @given(st.text(max_size=300))

@@ -27,9 +27,9 @@ from threadline.core.view import Log, Spans, holds
 from threadline.errors import Damaged
 from threadline.messages import Message
 
-CUTS = (2_000, 16_000, 128_000, 1 << 40)  # how far lists are read, when less does not do
-LOOKS = 64  # candidates whose texts are read, at least
-BATCH = 64  # candidates whose sessions and texts are looked up at once
+CUTS = (1_000, 8_000, 64_000, 1 << 40)  # how far lists are read, when less does not do
+LOOKS = 40  # candidates whose texts are read, at least
+BATCH = 40  # candidates whose sessions and texts are looked up at once
 FEW = 50  # sessions that are looked at one by one, rather than all that match
 BEGINNING_CHARS = 4  # a word that nobody said may be the beginning of one that somebody did
 BEGINNING = 0.6  # what that counts
@@ -134,8 +134,14 @@ def _listed(
     total, size = index.size()
     total, size = total + len(tail), size + sum(len(words) for _, words in tail)
     lists = Lists(total, max(1.0, size / max(1, total)), {}, {})
-    for unit, weight in [*asked.weights.items()]:
+    whole: set[str] = set()  # words of identifiers that were found often enough as a whole: alone they can wait
+    for unit, weight in sorted(asked.weights.items(), key=lambda asked: -len(asked[0].terms)):
+        if whole.issuperset(unit.terms) and weight < 1.0:
+            lists.documents[unit], lists.counts[unit] = [], total // 100
+            continue
         listing = index.documents(unit, cut)
+        if len(unit.terms) > 1 and len(listing.documents) >= LOOKS:
+            whole.update(unit.terms)
         if not listing.documents and (longer := _beginning(unit)) and not _said(unit, tail):
             listing = index.documents(longer, cut)
             asked = _instead(asked, unit, longer, weight * BEGINNING)
@@ -180,12 +186,12 @@ def _add_shared(index: Index, lists: Lists, common: list[Unit]) -> None:
 
 def _closest(index: Index, asked: Question, lists: Lists, search: Search) -> list[Finding]:
     scores = ranking.first(asked, lists)
-    most = max(LOOKS, 3 * search.limit)
-    wanted, exactly = ranking.wanted(asked), any(len(unit.terms) > 1 for unit in asked.units)
+    most = max(LOOKS, 2 * search.limit)
+    wanted = ranking.wanted(asked)
     documents: dict[int, Document] = {}
     spots: dict[int, ranking.Spots] = {}
     for document, about in _admitted(index, _ordered(index, scores, lists), search):
-        there = wanted.spots(about.text, exactly)
+        there = wanted.spots(about.text)
         if ranking.matches(asked, there):
             documents[document], spots[document] = about, there
         if len(documents) >= most:

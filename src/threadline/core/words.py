@@ -81,28 +81,36 @@ class Wanted:
     def holds(self, term: str) -> bool:
         return term in self.terms or (bool(self.beginnings) and term.startswith(self.beginnings))
 
-    def spots(self, text: str, exactly: bool) -> tuple[dict[str, list[int]], int]:
-        """Where in a text they stand, counted in terms, and how many terms it has; unless `exactly`, about."""
-        if not exactly and text.isascii():
-            return self._about(text)
+    def spots(self, text: str) -> tuple[dict[str, list[int]], int]:
+        """Where in a text they stand, counted in terms, and how many terms it has. In plain ASCII only likely words are
+        looked at: then distances are rough, but neighbours are neighbours."""
+        if text.isascii():
+            return self._roughly(text)
         found: dict[str, list[int]] = {}
         at = 0
         for word in _words(text):
-            parts, whole = parts_of(word)
-            for i, term in enumerate(parts):
-                if self.holds(term):
-                    found.setdefault(term, []).append(at + i)
-            if whole is not None and self.holds(whole):
-                found.setdefault(whole, []).append(at)
-            at += len(parts)
+            at += self._note(found, word, at)
         return found, at
 
-    def _about(self, text: str) -> tuple[dict[str, list[int]], int]:
+    def _roughly(self, text: str) -> tuple[dict[str, list[int]], int]:
         found: dict[str, list[int]] = {}
-        for first, _, terms in self.places(text):
-            for term in terms:
-                found.setdefault(term, []).append(first // WORD_CHARS)
+        at = end = 0
+        for likely in self._likely.finditer(text):
+            if _ASCII_WORD.search(text, end, likely.start()):
+                at += 1 + (likely.start() - end) // WORD_CHARS
+            at += self._note(found, likely.group(), at)
+            end = likely.end()
         return found, len(_ASCII_WORD.findall(text))
+
+    def _note(self, found: dict[str, list[int]], word: str, at: int) -> int:
+        """Write down which of them a word is, or its parts are; how many terms it has."""
+        parts, whole = parts_of(word)
+        for i, term in enumerate(parts):
+            if self.holds(term):
+                found.setdefault(term, []).append(at + i)
+        if whole is not None and self.holds(whole):
+            found.setdefault(whole, []).append(at)
+        return len(parts)
 
     def places(self, text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
         """Where in a text (normalised as `composed` does it) there are words of them, and their terms."""
