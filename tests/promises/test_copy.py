@@ -127,6 +127,49 @@ def test_copying_again_adds_only_what_is_new(source: Store, target: Store) -> No
     assert threadline.copy(source, target).entries == 0
 
 
+def bereaved(store: Store) -> None:
+    """Forks, and forks of forks, whose origins were deleted; what they share lies in logs that are nobody's own."""
+    origin = store.new(id="origin")
+    origin.extend([f"{n}" for n in range(1, 7)], key="k")
+    origin.append("x" * 50_000)  # out of line
+    near, far = origin.fork(3, id="near"), origin.fork(7, id="far")
+    near.append("near", key="n")
+    far.append("far")
+    between = far.fork(8, id="between")
+    between.append("between")
+    last = between.fork(9, id="last")
+    last.append("last")
+    store.delete("origin")
+    store.delete("between")
+
+
+def test_forks_of_deleted_sessions_are_copied_with_what_they_share(source: Store, target: Store) -> None:
+    bereaved(source)
+    report = threadline.copy(source, target)
+
+    assert report.problems == []
+    assert (report.sessions, report.made) == (3, 3)
+    assert everything(target) == everything(source)
+    assert target.verify().problems == []
+    assert target.stats()["entries"] == source.stats()["entries"]
+    assert threadline.copy(source, target).entries == 0
+    assert target.get("far").extend([f"{n}" for n in range(1, 7)], key="k")[0].seq == 1
+
+
+def test_a_copy_that_was_broken_off_leaves_no_stand_in_behind(
+    source: Store, target: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bereaved(source)
+    with monkeypatch.context() as patch:
+        patch.setattr("threadline.backends.copying._Copying.dismiss", lambda copying: None)
+        threadline.copy(source, target)
+    assert len(target.sessions(root=False).items) > 3
+    threadline.copy(source, target)
+
+    assert everything(target) == everything(source)
+    assert target.verify().problems == []
+
+
 def family(store: Store) -> None:
     """Children, their children, a fork of one, requests with and without an id, and large content."""
     root = store.new(id="root", key="k", tags=["red"])

@@ -17,10 +17,17 @@ from threadline.testing import scaled, seed
 ROUNDS = 150
 
 
-@pytest.fixture
-def store(path: Path) -> Iterator[Store]:
-    with threadline.open(path, durability="relaxed") as store:
+@pytest.fixture(params=["file", "server"])
+def store(request: pytest.FixtureRequest, path: Path) -> Iterator[Store]:
+    where = path if request.param == "file" else request.getfixturevalue("postgres_url")
+    with threadline.open(where, durability="relaxed") as store:
         yield store
+
+
+@pytest.fixture
+def rounds(store: Store) -> int:
+    """A server does much the same with many more round trips."""
+    return scaled(ROUNDS if "SQLite" in store.stats()["engine"] else ROUNDS // 3)
 
 
 def grown(store: Store, number: int) -> threadline.Session:
@@ -33,7 +40,7 @@ def grown(store: Store, number: int) -> threadline.Session:
     return session
 
 
-def test_a_session_is_read_whole_or_is_gone(store: Store) -> None:
+def test_a_session_is_read_whole_or_is_gone(store: Store, rounds: int) -> None:
     """Readers hold no transaction between pages: a deletion may come in between."""
     stop = Event()
 
@@ -54,13 +61,13 @@ def test_a_session_is_read_whole_or_is_gone(store: Store) -> None:
         return seen
 
     def churn() -> None:
-        for number in range(scaled(ROUNDS)):
+        for number in range(rounds):
             store.delete(grown(store, number))
 
     assert all(seen > 0 for seen in together(stop, churn, read))
 
 
-def test_verify_blames_nobody_for_what_is_deleted_meanwhile(store: Store) -> None:
+def test_verify_blames_nobody_for_what_is_deleted_meanwhile(store: Store, rounds: int) -> None:
     stop = Event()
 
     def verify(dice: Random) -> int:
@@ -71,7 +78,7 @@ def test_verify_blames_nobody_for_what_is_deleted_meanwhile(store: Store) -> Non
         return rounds
 
     def churn() -> None:
-        for number in range(scaled(ROUNDS)):
+        for number in range(rounds):
             session = grown(store, number)
             fork = session.fork(20)
             store.delete(session)
@@ -83,12 +90,12 @@ def test_verify_blames_nobody_for_what_is_deleted_meanwhile(store: Store) -> Non
     assert store.verify().ok
 
 
-def test_writers_and_deleters_at_once_leave_everything_in_order(store: Store) -> None:
+def test_writers_and_deleters_at_once_leave_everything_in_order(store: Store, rounds: int) -> None:
     keys = [f"k{i}" for i in range(6)]
 
     def work(number: int) -> int:
         dice, refused = Random(f"{seed()} {number}"), 0
-        for _ in range(scaled(ROUNDS)):
+        for _ in range(rounds):
             session = store.session(dice.choice(keys))
             try:
                 dice.choice(ACTS)(store, session, dice)
@@ -99,7 +106,7 @@ def test_writers_and_deleters_at_once_leave_everything_in_order(store: Store) ->
     with ThreadPoolExecutor(6) as threads:
         refused = list(threads.map(work, range(6)))
 
-    assert max(refused) < scaled(ROUNDS)
+    assert max(refused) < rounds
     assert store.verify().problems == []
 
 
@@ -114,6 +121,8 @@ ACTS: list[Act] = [
     lambda store, session, dice: session.record_usage(input=dice.randint(0, 9), request_id=f"r{dice.randint(0, 9)}"),
     lambda store, session, dice: store.delete(session, cascade=dice.random() < 0.7),
     lambda store, session, dice: [store.delete(child) for child in session.children()[:1]],
+    lambda store, session, dice: store.erase(session, cascade=dice.random() < 0.7),
+    lambda store, session, dice: session.redact(dice.randint(1, 3), "why"),
 ]
 
 

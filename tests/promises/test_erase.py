@@ -112,6 +112,8 @@ ACTS: list[Act] = [
     lambda s, d, n: streamed(s, text(d, n)),
     lambda s, d, n: s.repair(n),
     lambda s, d, n: s._store.search(n),
+    lambda s, d, n: s._store.memory("p").claim(text(d, n), session=s.id, preliminary=True, chain=n),
+    lambda s, d, n: s._store.memory("p").claim(f"known {d.random()}", session=s.id),
     lambda s, d, n: s.fork(key=f"{n}{d.random()}").append(text(d, n)),
     lambda s, d, n: s.spawn(n, call_id=f"{n}{d.random()}").append(text(d, n), usage={"output": 1}),
 ]

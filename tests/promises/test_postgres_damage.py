@@ -52,7 +52,6 @@ def store(postgres_url: str) -> Iterator[Store]:
 
 
 MEANINGLESS = {
-    ("request", "request"),  # a number that only orders requests of the same moment; nothing refers to it
     ("head", "late"),  # it only tells followers where to look
 }
 

@@ -14,6 +14,7 @@ from processes import at_once, exit_code, fork
 
 import threadline
 from threadline import Conflict, LeaseLost
+from threadline.backends.postgres import changes
 from threadline.backends.postgres.changes import FOLLOWED
 
 PATIENCE_S = 30.0
@@ -152,3 +153,37 @@ def test_another_process_is_heard_and_followers_are_told_only_while_there_are_an
 
         assert got == list(range(1, 21))
         assert becomes(followers, (0,))
+
+
+def test_a_follower_is_woken_by_what_it_is_told_and_not_by_looking(
+    postgres_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Looking is put off for ever: what comes, comes because another process said so."""
+
+    def speak() -> None:
+        with threadline.open(postgres_url) as store:
+            store.session("k").append("two")
+
+    monkeypatch.setattr(changes, "LOOK_S", 3_600.0)
+    with threadline.open(postgres_url) as store:
+        session = store.session("k")
+        session.append("one")
+        follow = session.follow(after=1, timeout=PATIENCE_S)
+        asked = threading.Thread(target=lambda: got.append(next(follow).seq))
+        got: list[int] = []
+        asked.start()
+        assert becomes(lambda: followers_of(postgres_url), 1)
+        begin = time.monotonic()
+        pid = fork(speak)
+        asked.join()
+
+        assert exit_code(pid) == 0
+        assert got == [2]
+        assert time.monotonic() - begin < PATIENCE_S
+
+
+def followers_of(url: str) -> int:
+    with psycopg.connect(url, autocommit=True) as connection:
+        held = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND mode = 'ShareLock' AND objid = %s"
+        (count,) = connection.execute(held, (FOLLOWED & 0xFFFFFFFF,)).fetchone() or (0,)
+        return int(count)

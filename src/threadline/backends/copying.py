@@ -7,15 +7,16 @@ and left alone, and only what is new is added."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import TypeAlias
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from threadline.backends.backend import Backend, KeyRow, Kin, Original, Piece, Portion, Problem, Ref, Target
-from threadline.core.about import unopened
-from threadline.core.digest import link
+from threadline.core.about import About, unopened
+from threadline.core.digest import identity, link
 from threadline.core.entries import Row
 from threadline.core.fold import State, state_at
 from threadline.core.spending import Charge
@@ -64,6 +65,7 @@ def copy_sessions(source: Backend, target: Backend, on_progress: OnCopied | None
     copying = _Copying(source, target, on_progress)
     for original in source.originals():
         copying.copy(original)
+    copying.dismiss()
     for place in source.memories():
         copying.copy_memory(place)
     return CopyReport(copying.sessions, copying.made, copying.entries, copying.problems, copying.nodes)
@@ -78,6 +80,8 @@ class _Copying:
         self._on_progress = on_progress
         self._there: dict[int, Ref] = {}  # sessions by their number in the source
         self._logs: dict[int, tuple[int, int]] = {}  # logs by their number in the source: the number there, and how far
+        self._owned: set[int] = set()  # logs of sessions that were looked at: any other that is shared is nobody's own
+        self._standing: dict[str, Ref] = {}  # stand-ins in the target, by their id
 
     def copy(self, original: Original) -> None:
         try:
@@ -92,6 +96,8 @@ class _Copying:
     def _copy(self, original: Original) -> None:
         here, goal = original.ref, self._source.state(original.ref)
         log = self._source.log(here)
+        self._owned.add(here.lineage[-1].log)
+        self._notice_stand_ins(original)
         there = self._target.find(original.namespace, id=here.id) or self._adopted(original, log)
         own, reached = here.lineage[-1].log, self._target.state(there)
         self._there[here.number] = there
@@ -139,16 +145,61 @@ class _Copying:
     def _adopted(self, original: Original, log: Log) -> Ref:
         """The session there, with what it shares and nothing of its own."""
         *shared, own = original.ref.lineage
-        for piece in shared:
+        for n, piece in enumerate(shared):
+            if piece.log not in self._owned:
+                self._stand_in(original, log, shared[:n], piece)
             if self._logs.get(piece.log, (0, 0))[1] < piece.last:
                 raise Damaged(original.ref.id, piece.last, "it shares entries that could not be copied")
-        pieces = tuple(Piece(self._logs[piece.log][0], piece.first, piece.last) for piece in shared)
+        pieces = self._pieces(shared)
         base = state_at(log, own.first - 1, original.salt)
         kin = Kin(*(None if elder is None else self._there.get(elder) for elder in (original.origin, original.parent)))
         if original.parent is not None and kin.parent is None:
             raise Damaged(original.ref.id, None, "its parent could not be copied")
         self.made += 1
         return self._target.adopt(original, pieces, kin, base)
+
+    def _pieces(self, shared: Sequence[Piece]) -> tuple[Piece, ...]:
+        """What is shared, in the logs of the target."""
+        return tuple(Piece(self._logs[piece.log][0], piece.first, piece.last) for piece in shared)
+
+    def _stand_in(self, original: Original, log: Log, before: Sequence[Piece], piece: Piece) -> None:
+        """Bring over a log whose session was deleted, as far as this fork shares it.
+
+        A log comes into a store with a session only: one stands in for the session that is gone, and is deleted as that
+        was when all forks are there."""
+        id = _stand_in_id(original.ref.tree, piece.log)
+        there = self._standing.get(id) or self._target.adopt(
+            replace(original, ref=Ref(0, id, None, (), original.ref.tree), about=About(), origin=None, parent=None),
+            self._pieces(before),
+            Kin(),
+            state_at(log, piece.first - 1, original.salt),
+        )
+        self._standing[id], reached = there, self._target.state(there)
+        self._logs[piece.log] = (there.lineage[-1].log, reached.head)
+        owner = Ref(0, id, None, (*before, piece), original.ref.tree)
+        keys = {key.key: key for key in self._source.keys(owner, reached.head)}
+        walk = _Walk(log.rows(reached.head + 1, piece.last), reached, original.ref.id)
+        for rows in walk:
+            state = state_at(log, rows[-1].seq, original.salt)
+            self._target.receive(
+                there, Portion(rows, _keys_of(rows, keys), state, About(), "active", original.updated_at)
+            )
+            self.entries += len(rows)
+            self._logs[piece.log] = (there.lineage[-1].log, state.head)
+            self._tell(original)
+
+    def _notice_stand_ins(self, original: Original) -> None:
+        """Those that a copy left behind which was broken off."""
+        for piece in original.ref.lineage[:-1]:
+            id = _stand_in_id(original.ref.tree, piece.log)
+            if piece.log not in self._owned and id not in self._standing:
+                found = self._target.find(original.namespace, id=id)
+                self._standing |= {} if found is None else {id: found}
+
+    def dismiss(self) -> None:
+        """Delete the stand-ins: what forks share of their logs stays."""
+        for ref in self._standing.values():
+            self._target.delete(ref, False, None)
 
     def _portions(self, original: Original, log: Log, reached: State, goal: State) -> Iterator[Portion]:
         """The rest of the log, and at its end all that is said of the session."""
@@ -238,6 +289,10 @@ class _Walk:
             raise self._damage
         if self._seq != head:
             raise Damaged(self._id, self._seq + 1, "the entry is missing")
+
+
+def _stand_in_id(tree: bytes, log: int) -> str:
+    return f"threadline:copy:{identity(b'log', tree, b'%d' % log).hex()}"
 
 
 def _charges(backend: Backend, ref: Ref) -> Iterator[Charge]:

@@ -134,6 +134,7 @@ class Teller:
         self._pid = os.getpid()
         self._news = threading.Event()
         self._mutex = threading.Lock()
+        self._telling = threading.Lock()  # held while somebody tells
         self._running = False
 
     def tell(self) -> None:
@@ -149,8 +150,12 @@ class Teller:
                 threading.Thread(target=self._run, name="threadline-tell", daemon=True).start()
 
     def close(self) -> None:
-        """Tell what is left, now."""
-        if self._pid == os.getpid() and self._news.is_set():
+        """Tell what is left, now; and let whoever tells come to an end, who could not without a connection."""
+        if self._pid != os.getpid():
+            return
+        with self._telling:
+            left = self._news.is_set()
+        if left:
             self._told()
 
     def _run(self) -> None:
@@ -166,13 +171,14 @@ class Teller:
 
     def _told(self) -> bool | None:
         """None where the store is closed. What cannot be told is found by looking."""
-        self._news.clear()
-        try:
-            return self._ask()
-        except Closed:
-            return None
-        except ThreadlineError:
-            return False
+        with self._telling:
+            self._news.clear()
+            try:
+                return self._ask()
+            except Closed:
+                return None
+            except ThreadlineError:
+                return False
 
 
 def tell(connection: Connection) -> bool:

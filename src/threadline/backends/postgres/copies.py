@@ -29,15 +29,20 @@ def trees(connection: Connection, after: bytes) -> list[bytes]:
 
 
 def originals(connection: Connection, tree: bytes) -> list[Original]:
-    """The sessions of a tree, each after its origin and its parent; forks and children of one in their order."""
-    found = {row[0]: row for row in many(connection, "originals", (tree,))}
+    """The sessions of a tree, each after its origin, its parent and those whose logs it shares; forks and children of
+    one in their order."""
+    rows = sorted(many(connection, "originals", (tree,)), key=lambda row: row[6])
+    waiting = {row[0]: _original(connection, tree, row) for row in rows}
+    owners = {original.ref.lineage[-1].log: number for number, original in waiting.items()}
+    ordered: list[Original] = []
+    while waiting:
+        ready = [number for number, original in waiting.items() if waiting.keys().isdisjoint(_elders(original, owners))]
+        ordered += [waiting.pop(number) for number in ready or [*waiting]]  # only damage makes a circle of elders
+    return ordered
 
-    def generation(number: int) -> tuple[int, int]:
-        origin, nth, parent = found[number][5:8]
-        elders = [generation(elder)[0] + 1 for elder in (origin, parent) if elder in found]
-        return max(elders, default=0), nth
 
-    return [_original(connection, tree, found[number]) for number in sorted(found, key=generation)]
+def _elders(original: Original, owners: dict[int, int]) -> set[int | None]:
+    return {original.origin, original.parent, *(owners.get(piece.log) for piece in original.ref.lineage[:-1])}
 
 
 def _original(connection: Connection, tree: bytes, row: tuple[Any, ...]) -> Original:

@@ -57,10 +57,10 @@ def erase(connection: Connection, durable: bool, ref: Ref, cascade: bool) -> Rem
         names = [(goner, text(session_row(connection, goner)[NAMESPACE])) for goner in doomed]
         goners = numbers(goner.number for goner in doomed)
         (entries,) = one(connection, "count_own", (tree, numbers(goner.lineage[-1].log for goner in doomed)))
+        memory.unname(connection, names[0][1], [goner.id for goner in doomed])
         statements = [
             *_bequeathed(connection, ref, heir),
             *usage.fates(tree, goners, None),
-            *memory.unnaming(connection, names[0][1], [goner.id for goner in doomed]),
             *trees.removals(connection, tree, names),
         ]
         transaction.commit(statements, ref.id, head)

@@ -80,15 +80,16 @@ def forgetting(connection: Connection, namespace: str, sessions: Iterable[str]) 
         yield from drops(tree, scope)
 
 
-def unnaming(connection: Connection, namespace: str, sessions: Iterable[str]) -> Iterator[Statement]:
-    """Inside a transaction: what lets nothing in any memory name sessions that are to be erased."""
-    for session in sessions:
-        found = many(connection, "memory_working_anywhere", (realm_of(namespace), stored(session)))
-        for tree in sorted({tree for tree, _ in found}):
-            many(connection, "memory_lock", (tree,))
-            ((_, project),) = many(connection, "memory_of", (tree,))
-            here = shelf(connection, Place(namespace, text(project) or None))
-            yield from writes(tree, realm_of(namespace), promotion.unname(session, here)[0], _indexed)
+def unname(connection: Connection, namespace: str, sessions: Sequence[str]) -> None:
+    """Inside a transaction: let nothing in any memory name sessions that are to be erased. One after the other, because
+    a node may name several."""
+    realm = realm_of(namespace)
+    for tree, project in many(connection, "memories_of", (realm,)):
+        many(connection, "memory_lock", (tree,))
+        here = shelf(connection, Place(namespace, text(project) or None))
+        for session in sessions:
+            for name, values in writes(tree, realm, promotion.unname(session, here)[0], _indexed):
+                run(connection, name, values)
 
 
 def places(connection: Connection, after: bytes) -> list[Place]:

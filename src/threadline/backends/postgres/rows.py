@@ -124,13 +124,15 @@ def key_seal(tree: bytes, own: int, key: bytes, seq: int, count: int, identity: 
     return _seal(tree, _number(own), _number(len(key)), key, _number(seq), _number(count), identity)
 
 
-def request_seal(tree: bytes, realm: bytes, id: bytes | None, at: int, model: bytes, agent: bytes, *rest: Any) -> bytes:
+def request_seal(
+    tree: bytes, request: int, realm: bytes, id: bytes | None, at: int, model: bytes, agent: bytes, *rest: Any
+) -> bytes:
     """As `threadline.request_seal` on the server; the rest are the counts, the cost and whether it was given."""
     *counts, cost, given = rest
     named = (_number(-1 if id is None else len(id)), id or b"", _number(at))
     by = (_number(len(model)), model, _number(len(agent)), agent)
     money = (cost is not None, cost or 0, given)
-    return _seal(tree, realm, *named, *by, *map(_number, counts), *map(_number, money))
+    return _seal(tree, _number(request), realm, *named, *by, *map(_number, counts), *map(_number, money))
 
 
 def _seal(*columns: bytes) -> bytes:

@@ -17,6 +17,7 @@ FUNCTIONS = (
     "names",
     "head_seal",
     "key_seal",
+    "hidden",
     "request_seal",
     "clock",
     "late",

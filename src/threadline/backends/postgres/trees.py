@@ -40,6 +40,7 @@ REMOVALS = (
 )
 CUTS = (
     "cut_entries",
+    "recount_tombstones",
     "cut_keys",
     "cut_blob_uses",
     "delete_unused_blobs",

@@ -45,7 +45,7 @@ def find_request(connection: Connection, ref: Ref, id: str) -> Known | None:
     if found is None:
         return None
     request, session, *columns = found
-    return Known(request, session, columns[1], charge_of(ref, columns))
+    return Known(request, session, columns[1], charge_of(ref, request, columns))
 
 
 class Charging:
@@ -92,7 +92,7 @@ class Charging:
 
 def _growth(tree: bytes, known: Known, after: Charge) -> Iterator[Statement]:
     id, at, model, agent, *counts, cost, given = columns_of(after)
-    mark = request_seal(tree, known.realm, id, at, model, agent, *counts, cost, given)
+    mark = request_seal(tree, known.number, known.realm, id, at, model, agent, *counts, cost, given)
     yield "grow_request", (model, *counts, cost, given, mark, tree, known.number)
     for charge, sign in ((known.charge, -1), (after, 1)):
         _, at, model, agent, *counts, cost, _ = columns_of(charge)
@@ -168,7 +168,7 @@ def _group(by: tuple[str, ...], row: tuple[Any, ...]) -> Sum:
 
 def charges(connection: Connection, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
     rows = many(connection, "requests", (ref.tree, ref.number, *after, limit))
-    return [(number, charge_of(ref, columns)) for number, *columns in rows]
+    return [(number, charge_of(ref, number, columns)) for number, *columns in rows]
 
 
 def columns_of(charge: Charge) -> tuple[Any, ...]:
@@ -176,11 +176,11 @@ def columns_of(charge: Charge) -> tuple[Any, ...]:
     return (stored_or_none(id), at, stored(model or ""), stored(agent or ""), *tokens, cost, int(given))
 
 
-def charge_of(ref: Ref, row: Sequence[Any]) -> Charge:
-    *sealed, mark = row
-    if request_seal(*sealed) != mark:
+def charge_of(ref: Ref, number: int, row: Sequence[Any]) -> Charge:
+    tree, *sealed, mark = row
+    if request_seal(tree, number, *sealed) != mark:
         raise Damaged(ref.id, None, "the row of a request does not match its seal")
-    _, _, id, at, model, agent, *tokens, cost, given = sealed
+    _, id, at, model, agent, *tokens, cost, given = sealed
     return Charge(text_or_none(id), at, name_or_none(model), name_or_none(agent), Tokens(*tokens), cost, bool(given))
 
 

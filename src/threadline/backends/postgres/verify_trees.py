@@ -76,13 +76,13 @@ def requests(connection: Connection, counts: dict[str, int]) -> Iterator[Problem
     """Every request against its seal, and all sums against the requests."""
     last: tuple[bytes, int] = (b"", 0)
     while page := many(connection, "verify_requests", last):
-        for number, *columns, mark, id, akin in page:
+        for number, tree, *columns, mark, id, akin in page:
             counts["requests"] += 1
-            if request_seal(*columns) != mark:
+            if request_seal(tree, number, *columns) != mark:
                 yield Problem(text_or_none(id), None, "the row of a request does not match its seal")
             elif not akin:
                 yield Problem(text_or_none(id), None, "a request is charged to a session outside of its tree")
-            last = (columns[0], number)
+            last = (tree, number)
     for (id,) in many(connection, "verify_spent"):
         yield Problem(text_or_none(id), None, "the sums of its requests are not what they must be")
 

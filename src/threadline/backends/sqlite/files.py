@@ -135,9 +135,9 @@ def unfinished(target: str) -> Iterator[str]:
     if os.path.exists(target):
         raise Conflict(f"{target} exists already: a backup never overwrites, choose a new path")
     path = target + ".partial"
-    _remove(path, path + "-wal", path + "-shm")
+    _remove(path, path + "-wal", path + "-shm", path + ".reserve")
     yield path
-    _remove(path + ".lock")
+    _remove(path + ".lock", path + ".reserve")
     os.chmod(path, 0o600)
     sync(path)
     os.rename(path, target)

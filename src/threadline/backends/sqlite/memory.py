@@ -11,7 +11,7 @@ import apsw
 from threadline.backends.shelf import SqlShelf, drops, node_words, writes
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.core.digest import seal
-from threadline.core.entries import stored, text
+from threadline.core.entries import text
 from threadline.core.words import VERSION
 from threadline.memory import promotion
 from threadline.memory.rows import Deed, Place
@@ -50,9 +50,8 @@ def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int
 
 def unname(connection: apsw.Connection, namespace: bytes, session: str) -> None:
     """Let nothing in any memory name a session that is to be erased; its working memory is removed with it."""
-    for tree in sorted({tree for tree, _ in many(connection, "memory_working_anywhere", (namespace, stored(session)))}):
-        its_namespace, project = one(connection, "memory_of", (tree,))
-        act(connection, Place(text(its_namespace), text(project) or None), partial(promotion.unname, session))
+    for _, project in many(connection, "memories_of", (namespace,)):
+        act(connection, Place(text(namespace), text(project) or None), partial(promotion.unname, session))
 
 
 def places(connection: apsw.Connection, after: bytes) -> list[Place]:

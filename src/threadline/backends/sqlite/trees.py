@@ -69,7 +69,7 @@ def below(connection: apsw.Connection, ref: Ref) -> list[Record]:
 # it. REMOVALS take the number of a session that goes; CUTS a log, and the last entry of it that anybody still reads;
 # REDACTIONS the log and the seq of an entry that loses its content.
 REMOVALS = ("delete_inbox", "delete_draft_chunks", "delete_drafts", "delete_shares", "delete_head", "delete_session")
-CUTS = ("cut_entries", "cut_keys", "cut_blob_uses")
+CUTS = ("cut_entries", "cut_keys", "cut_blob_uses", "recount_tombstones")
 REDACTIONS = ("delete_entry_blob_uses",)
 
 

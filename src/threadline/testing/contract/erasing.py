@@ -54,6 +54,22 @@ class EraseContract(Contract):
         assert ([len(hits) for hits in before], store.search(SECRET)) == ([2, 2], [])
         assert [hit.session.id for hit in store.search("word")] == [other.id]
 
+    def test_its_working_memory_goes_and_what_lasts_forgets_its_name(self, store: Store) -> None:
+        session = store.new(id=SECRET)
+        mem = store.memory("project")
+        mem.claim("only thought", session=SECRET, preliminary=True, chain="ideas")
+        lasting = mem.claim("water boils at 100 degrees", session=SECRET)
+        promoted = mem.claim("salt dissolves", session=SECRET, preliminary=True)
+        mem.promote(promoted.addr)
+        fork = session.fork()
+        mem.claim("water boils at 100 degrees", session=fork.id)
+        store.erase(session, cascade=True)
+
+        assert str(fork.id) not in repr([mem.active(), mem.events()])
+        assert {node.addr for node in mem.active()} == {lasting.addr, promoted.addr}
+        assert SECRET not in repr([mem.active(), mem.chains(), mem.events(), mem.archives()])
+        assert store.verify().problems == []
+
     def test_the_receipt_says_what_is_pending_and_until_when(self, store: Store, session: Session) -> None:
         talk(session, 1)
         receipt = store.erase(session)
@@ -367,6 +383,20 @@ class RedactContract(Contract):
 
         assert after.head == before.head
         assert after.updated_at > before.updated_at
+
+    def test_a_redacted_session_can_be_deleted_and_its_fork_keeps_the_tombstones(
+        self, store: Store, session: Session
+    ) -> None:
+        session.extend([SECRET, SECRET, SECRET])
+        for seq in (1, 3):
+            session.redact(seq, "why")
+        fork = session.fork(2)
+        store.delete(session)
+
+        assert store.verify().problems == []
+        assert told(fork) == [GONE, SECRET]
+        store.delete(fork)
+        assert store.verify().problems == []
 
     def test_redacting_again_changes_nothing(self, session: Session) -> None:
         session.append(SECRET)

@@ -163,9 +163,12 @@ SELECT create_distributed_function('threadline.late(bigint)')
 -- function_may_write: on every node
 SELECT create_distributed_function('threadline.may_write(bytea, bigint)')
 
+-- function_hidden: on every node
+SELECT create_distributed_function('threadline.hidden(bytea)')
+
 -- function_request_seal: on every node
 SELECT create_distributed_function(
-    'threadline.request_seal(bytea, bytea, bytea, bigint, bytea, bytea, bigint[], bigint, bigint)')
+    'threadline.request_seal(bytea, bigint, bytea, bytea, bigint, bytea, bytea, bigint[], bigint, bigint)')
 
 -- function_names: on every node
 SELECT create_distributed_function('threadline.names(bytea, bytea)')

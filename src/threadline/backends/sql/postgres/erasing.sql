@@ -48,3 +48,12 @@ FROM   (SELECT l.tree, l.log, l.redacted,
                 WHERE  e.tree = l.tree AND e.log = l.log AND substr(e.body, 1, 1) = '\x02') AS found
         FROM   threadline.log l) l
 WHERE  l.redacted <> l.found
+
+-- memories_of: every memory of a namespace: any of them may name a session of it
+SELECT tree, project FROM threadline.memory WHERE realm = %s ORDER BY tree
+
+-- recount_tombstones: of logs that were cut
+UPDATE threadline.log x
+SET    redacted = (SELECT count(*) FROM threadline.entry e
+                   WHERE  e.tree = %(tree)s AND e.log = x.log AND substr(e.body, 1, 1) = '\x02')
+WHERE  x.tree = %(tree)s AND x.log = ANY (%(logs)s::bigint[]) AND x.redacted > 0

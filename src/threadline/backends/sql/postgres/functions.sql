@@ -405,8 +405,8 @@ BEGIN
              cost, given, seal)
         VALUES (the_tree, number, the_realm, the_session, the_id, the_time, the_model, the_agent,
                 counts[1], counts[2], counts[3], counts[4], counts[5], the_cost, the_given,
-                threadline.request_seal(the_tree, the_realm, the_id, the_time, the_model, the_agent, counts, the_cost,
-                                        the_given))
+                threadline.request_seal(the_tree, number, the_realm, the_id, the_time, the_model, the_agent, counts,
+                                        the_cost, the_given))
         ON CONFLICT DO NOTHING;
         EXIT WHEN FOUND;
         PERFORM 1 FROM threadline.request t WHERE t.tree = the_tree AND t.id = the_id;
@@ -512,9 +512,11 @@ END
 $$;
 
 CREATE OR REPLACE FUNCTION threadline.request_seal(
-    tree bytea, realm bytea, id bytea, at bigint, model bytea, agent bytea, counts bigint[], cost bigint, given bigint
+    tree bytea, request bigint, realm bytea, id bytea, at bigint, model bytea, agent bytea, counts bigint[], cost bigint,
+    given bigint
 ) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
-AS $$ SELECT substr(sha256(tree || realm || int8send(coalesce(length(id), -1)) || coalesce(id, ''::bytea) || int8send(at)
+AS $$ SELECT substr(sha256(tree || int8send(request) || realm
+                           || int8send(coalesce(length(id), -1)) || coalesce(id, ''::bytea) || int8send(at)
                            || int8send(length(model)) || model || int8send(length(agent)) || agent
                            || int8send(counts[1]) || int8send(counts[2]) || int8send(counts[3]) || int8send(counts[4])
                            || int8send(counts[5]) || int8send(CASE WHEN cost IS NULL THEN 0 ELSE 1 END)

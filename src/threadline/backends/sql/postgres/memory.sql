@@ -41,9 +41,6 @@ ORDER BY started_at, scope
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM threadline.working WHERE realm = %s AND session = %s ORDER BY tree, scope
 
--- memory_of: whose memory a tree is
-SELECT namespace, project FROM threadline.memory WHERE tree = %s
-
 -- memory_places: all memories
 SELECT namespace, project FROM threadline.memory WHERE tree > %s ORDER BY tree LIMIT 100
 

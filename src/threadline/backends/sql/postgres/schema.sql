@@ -249,7 +249,7 @@ CREATE TABLE threadline.request (
     reasoning   bigint  NOT NULL,
     cost        bigint,                         -- in billionths; NULL while unknown
     given       smallint NOT NULL,              -- 1 if the caller said the cost, 0 if it comes from prices
-    seal        bytea   NOT NULL,               -- of all columns but `request` and `session`
+    seal        bytea   NOT NULL,               -- of all columns but `session`
     PRIMARY KEY (tree, request)
 ) PARTITION BY HASH (tree);
 

@@ -63,3 +63,11 @@ WHERE  l.redacted <> found
 
 -- content_of: the key that an entry has, and whether it is a tombstone already
 SELECT key, substr(body, 1, 1) = x'02' FROM entry WHERE log = ? AND seq = ?
+
+-- memories_of: every memory of a namespace: any of them may name a session of it
+SELECT tree, project FROM memory WHERE namespace = ? ORDER BY tree
+
+-- recount_tombstones: of a log that was cut
+UPDATE log
+SET    redacted = (SELECT count(*) FROM entry WHERE log = ?1 AND seq <= ?2 AND substr(body, 1, 1) = x'02')
+WHERE  log = ?1 AND redacted > 0

@@ -158,9 +158,6 @@ DELETE FROM working WHERE tree = ? AND scope = ?
 -- memory_working_anywhere: where a session has working memories
 SELECT tree, scope FROM working WHERE namespace = ? AND session = ?
 
--- memory_of: whose memory a tree is
-SELECT namespace, project FROM memory WHERE tree = ?
-
 -- namespace_of: the namespace of a session
 SELECT namespace FROM session WHERE session = ?
 
