@@ -1,7 +1,7 @@
 """Moving in: JSONL per second of one core, and memory however large the file.
 
-The file is a coding session as in `disk.py`, again and again with other numbers in it, so that nothing is stored twice for
-being the same. Reading happens in a process of its own, which tells its CPU time and the most memory that it had."""
+The file is a coding session as in `disk.py`, again and again with other numbers in it, so that nothing is stored once
+for many. Reading happens in a process of its own, which tells its CPU time and the most memory that it had."""
 
 from __future__ import annotations
 
