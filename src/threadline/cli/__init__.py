@@ -42,6 +42,8 @@ COMMANDS = {
     "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
+    "memory": ("threadline.cli.memory", "Claim, recall and look after what agents know of a project."),
+    "mcp": ("threadline.cli.mcp", "Serve memory and past sessions to an agent, over MCP."),
     "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),
     "export": (
         "threadline.cli.export",
@@ -56,6 +58,7 @@ COMMANDS = {
 # Where `--help` lists them; those that nobody named here come last.
 SECTIONS = {
     "Look": ("ls", "show", "search", "log", "tail", "context", "usage"),
+    "Know": ("memory", "mcp"),
     "Change": ("fork", "rewind", "compact", "repair", "rename", "tag"),
     "Put away": ("archive", "trash", "restore", "prune", "delete", "erase", "redact"),
     "Bring in and take out": ("import", "export", "copy"),

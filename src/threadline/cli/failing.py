@@ -30,6 +30,8 @@ def told(error: ThreadlineError) -> str:
     match error:
         case threadline.NotFound(what="store"):
             return f"no store at {error.name}: --store or $THREADLINE_STORE names another"
+        case threadline.NotActive(status="ended"):
+            return f"session {error.session} has ended: `threadline memory recover {error.session}` brings it back"
         case threadline.NotActive():
             return f"session {error.session} is {error.status}: `threadline restore {error.session}` makes it active"
         case threadline.LeaseHeld():
