@@ -35,10 +35,7 @@ def pieces(what: Store | Iterable[Session], mask: Mask) -> Iterator[bytes]:
 
 
 def claims(source: Source) -> bool:
-    if source.is_folder:
-        return False
-    with source.open(source.path) as file:
-        beginning = file.read(FIRST_BYTES)
+    beginning = source.magic(FIRST_BYTES)
     return beginning.startswith(HEADER) or OURS.search(beginning) is not None
 
 
