@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from threadline.core.questions import Question
+from threadline.core.searching import MARKS
 from threadline.core.words import composed, places
 
 CHARS = 160
 LOOK_CHARS = 40_000  # of a very long text: beyond that, nobody waits for the best place
-MARKS = ("**", "**")
 JOINTS = frozenset("_./-:\\")  # between words of one identifier or path
 
 Span = tuple[int, int]
