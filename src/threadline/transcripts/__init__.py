@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from threadline import InvalidArgument, NotFound, Session, Store, ThreadlineError
+from threadline import InvalidArgument, Memory, NotFound, Session, Store, ThreadlineError
 from threadline.transcripts.desk import Desk, ImportReport
 from threadline.transcripts.masking import mask_for
 from threadline.transcripts.output import write_pieces
@@ -46,6 +46,7 @@ class WriteReport(Struct, frozen=True):
 _ALL = (
     Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
     Format("power-loop", True, True, "power-loop: a SQLite file of sessions", "power_loop"),
+    Format("mnemo", True, True, "mnemo: a folder of working memory, into a memory", "mnemo"),
     Format("mycode", True, True, "mycode: a folder per session", "mycode"),
     Format("nanobot", True, True, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
     Format("openai", True, True, "one conversation as OpenAI's Chat Completions take it", "openai"),
@@ -93,7 +94,7 @@ def read(
 
 
 def write(
-    session: Session | Iterable[Session] | Store,
+    session: Session | Iterable[Session] | Store | Memory,
     path: str | os.PathLike[str] | BinaryIO,
     format: str,
     *,
@@ -101,7 +102,8 @@ def write(
 ) -> WriteReport:
     """Write a session to `path` in that format. Secrets are masked unless `raw`; docs/transcripts.md lists which.
 
-    Several sessions, or all of a store, go into one file, where the format has room for them. A file that was there is
+    Several sessions, or all of a store, go into one file, where the format has room for them; a memory goes into a
+    folder, as mnemo. A file that was there is
     replaced, when the new one is whole. `path` may also be a stream of bytes."""
     wanted = _format(format)
     if not wanted.writes:
@@ -111,7 +113,7 @@ def write(
     if hasattr(module, "pieces"):
         what = [session] if isinstance(session, Session) else session
         write_pieces(target, module.pieces(what, mask))
-    elif isinstance(session, Session) and isinstance(target, Path):
+    elif isinstance(session, Session | Memory) and isinstance(target, Path):
         module.write(session, target, mask)
     else:
         raise InvalidArgument(f"{format} takes one session, and a path: export one after the other")
