@@ -81,7 +81,7 @@ MAY_USE = {
         "drafts",
         "hits",
     },
-    "records": {"backends", "core", "errors", "messages", "session", "store"},
+    "records": {"backends", "core", "errors", "memory", "messages", "session", "store", "working_memory"},
     "transcripts": {"", "records", "formats"},
     "server": {""},
     "cli": {"server", "", "transcripts"},

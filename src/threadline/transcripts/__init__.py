@@ -46,9 +46,9 @@ class WriteReport(Struct, frozen=True):
 _ALL = (
     Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
     Format("power-loop", True, True, "power-loop: a SQLite file of sessions", "power_loop"),
-    Format("mnemo", True, True, "mnemo: a folder of working memory, into a memory", "mnemo"),
     Format("mycode", True, True, "mycode: a folder per session", "mycode"),
     Format("nanobot", True, True, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+    Format("mnemo", True, True, "mnemo: a tree of files with a project's working memory", "mnemo"),
     Format("openai", True, True, "one conversation as OpenAI's Chat Completions take it", "openai"),
     Format("anthropic", True, True, "one conversation as Anthropic's Messages take it", "anthropic"),
     Format("markdown", False, True, "one conversation to be read", "markdown"),
@@ -102,18 +102,23 @@ def write(
 ) -> WriteReport:
     """Write a session to `path` in that format. Secrets are masked unless `raw`; docs/transcripts.md lists which.
 
-    Several sessions, or all of a store, go into one file, where the format has room for them; a memory goes into a
-    folder, as mnemo. A file that was there is
-    replaced, when the new one is whole. `path` may also be a stream of bytes."""
+    Several sessions, or all of a store, go into one file, where the format has room for them; mnemo takes a memory. A
+    file that was there is replaced, when the new one is whole. `path` may also be a stream of bytes."""
     wanted = _format(format)
     if not wanted.writes:
         raise InvalidArgument(f"{format} can only be read: {_names('writes')} can be written")
     module, target = _module(wanted), path if hasattr(path, "write") else Path(os.path.expanduser(os.fspath(path)))
     mask = mask_for(raw)
-    if hasattr(module, "pieces"):
+    if hasattr(module, "write_memory"):
+        if not isinstance(session, Memory) or not isinstance(target, Path):
+            raise InvalidArgument(f"{format} takes a memory, store.memory(project), and a path")
+        module.write_memory(session, target, mask, raw=raw)
+    elif isinstance(session, Memory):
+        raise InvalidArgument(f"{format} takes sessions: mnemo takes a memory, and jsonl a whole store")
+    elif hasattr(module, "pieces"):
         what = [session] if isinstance(session, Session) else session
         write_pieces(target, module.pieces(what, mask))
-    elif isinstance(session, Session | Memory) and isinstance(target, Path):
+    elif isinstance(session, Session) and isinstance(target, Path):
         module.write(session, target, mask)
     else:
         raise InvalidArgument(f"{format} takes one session, and a path: export one after the other")

@@ -137,6 +137,9 @@ class _Reading:
             case records.EndRecord():
                 self._finish(cut_off=False)
                 self._ended = True
+            case _:
+                self._finish(cut_off=False)
+                return self._loader.memory(record)
         return None
 
     def _session(self, record: records.SessionRecord) -> str | None:
@@ -170,6 +173,9 @@ class _Reading:
 
     def end(self) -> None:
         self._finish(cut_off=True)
+        memories = self._loader.memories
+        memories.flush()
+        self._desk.count(added=memories.added, unchanged=memories.known)
         if not self._ended:
             self._desk.remark(self._source.path, "the file was cut off: import it again when it is whole")
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
+import tempfile
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from hashlib import sha256
@@ -16,10 +18,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, unquote
 
-from threadline import Chain, InvalidArgument, Memory, Node, Working
+from threadline import Chain, Conflict, InvalidArgument, Memory, Node, Working
 from threadline.transcripts.desk import Desk
 from threadline.transcripts.masking import Mask
-from threadline.transcripts.output import write_pieces
 from threadline.transcripts.sources import Damage, Refused, Source, decode, is_folder, is_regular
 
 NAME = "mnemo"
@@ -78,7 +79,7 @@ class _Tree:
             began, used = _ages(folder)
             working = Working(session, agent, began, saved or used, ended, turns if type(turns) is int else 0)
             self._store(folder, working)
-        self._events(top / "logs")
+        self._events(top / "logs", state)
         self._set_aside(top)
 
     def _store(self, folder: Path, working: Working | None) -> dict[str, str]:
@@ -86,7 +87,7 @@ class _Tree:
         raw = dict(self._nodes(folder / "nodes"))
         ours = _addresses(raw)
         active = self._active(folder, raw)
-        chains = self._chains(folder, ours, working)
+        chains = self._chains(folder, raw, ours, working)
         known = self._known(working)
         given = []
         unchanged = 0
@@ -137,10 +138,15 @@ class _Tree:
         used = {addr for node in raw.values() if node["type"] in ("compress", "supersede") for addr in node["inputs"]}
         return {addr for addr, node in raw.items() if addr not in used and node["type"] != "root"}
 
-    def _chains(self, folder: Path, ours: dict[str, str], working: Working | None) -> list[dict[str, Any]]:
+    def _chains(
+        self, folder: Path, raw: dict[str, dict[str, Any]], ours: dict[str, str], working: Working | None
+    ) -> list[dict[str, Any]]:
         path = folder / "chains.json"
         made = []
-        for id, chain in (self.source.object(path) or {}).items():
+        found = self.source.object(path)
+        if found is None and os.path.lexists(path):
+            found = self._put_together(path, raw)
+        for id, chain in (found or {}).items():
             if not isinstance(chain, dict) or not isinstance(chain.get("members"), list):
                 self.source.report(path, 0, 0, f"chain {id!r} has no members: set aside")
                 continue
@@ -149,9 +155,24 @@ class _Tree:
             made.append(_chain(there, chain, {**self.lasting, **ours}, working))
         return made
 
-    def _events(self, folder: Path) -> None:
+    def _put_together(self, path: Path, raw: dict[str, dict[str, Any]]) -> dict[str, Any]:
+        """The chains of a torn list, as far as their nodes name them."""
+        found: dict[str, Any] = {}
+        for addr, node in sorted(raw.items(), key=lambda item: (item[1].get("created") or 0, item[0])):
+            named = node.get("meta", {}).get("chains")
+            for id in named if isinstance(named, list) else ():
+                chain = found.setdefault(str(id), {"members": [], "created": node.get("created"), "status": "active"})
+                chain["members"].append(addr)
+                chain["last_extended"] = node.get("created")
+        for id in found:
+            self.desk.remark(path, f"chain {id!r} is put together again from what its nodes say")
+        return found
+
+    def _events(self, folder: Path, state: dict[str, Any]) -> None:
         """The log of what was done. Addresses that lead nowhere stay in the detail."""
         found: list[dict[str, Any]] = []
+        if (saved := _time(state.get("saved_at"))) is not None:
+            found.append({"at": saved, "what": "mnemo session state", "detail": {NAME: state}})
         for path in self.source.listed(folder):
             if path.suffix != ".log":
                 self._aside(path, "not a log")
@@ -298,7 +319,7 @@ def _event(line: dict[str, Any], ours: dict[str, str]) -> dict[str, Any] | None:
         return None
     named = line.get("addresses")
     addrs = [ours[addr] for addr in named if addr in ours] if isinstance(named, list) else []
-    return {"at": at, "what": f"mnemo: {what}", "addrs": addrs, "detail": {NAME: line}}
+    return {"at": at, "what": what, "addrs": addrs, "detail": {NAME: line}}
 
 
 def _working_folders(top: Path) -> Iterator[tuple[Path, str, str | None, datetime | None]]:
@@ -356,12 +377,22 @@ def _name(value: Any) -> str | None:
 # -- writing -------------------------------------------------------------------------------------------
 
 
-def write(memory: Any, path: Path, mask: Mask) -> None:
-    """A memory as a tree that mnemo reads, in a folder that is new or empty: lasting, working and archived."""
-    if not isinstance(memory, Memory):
-        raise InvalidArgument("mnemo holds a memory, not sessions: give store.memory(project)")
-    if os.path.lexists(path) and not (is_folder(path) and not any(path.iterdir())):
-        raise InvalidArgument(f"{path} is there already: a tree is written into a new folder")
+def write_memory(memory: Memory, path: Path, mask: Mask, *, raw: bool) -> None:
+    """A memory as a tree that mnemo reads, in a new folder: lasting, working and archived."""
+    if os.path.lexists(path):
+        raise Conflict(f"{path} is there already: a tree is never written over; choose another folder")
+    if not is_folder(path.parent):
+        raise InvalidArgument(f"there is no folder {path.parent}")
+    partial = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=path.parent))
+    try:
+        _write_tree(memory, partial, mask)
+        partial.rename(path)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
+
+
+def _write_tree(memory: Memory, path: Path, mask: Mask) -> None:
     chains, workings = memory.chains(), memory.workings()
     theirs = _write_store(path, memory.nodes(), [chain for chain in chains if chain.lasting], mask, {})
     roots = [node for node in memory.nodes() if node.type == "root"]
@@ -462,6 +493,8 @@ def _written(node: Node, theirs: dict[str, str], addr: str, mask: Mask, chains: 
 def _written_chain(chain: Chain, theirs: dict[str, str], mask: Mask) -> dict[str, Any]:
     told = chain.meta.get(NAME, {})
     members = [theirs.get(addr, addr[:ADDR_CHARS]) for addr in chain.members]
+    if isinstance(told, dict) and (told.get("members"), told.get("status")) == (members, chain.status):
+        return dict(mask.value(told))  # nothing happened to it here
     return (
         {"score": 0.0, "authority": 0.0, "plan_root": bool(chain.meta.get("plan_root"))}
         | (mask.value(told) if isinstance(told, dict) else {})
@@ -483,4 +516,4 @@ def _written_chain(chain: Chain, theirs: dict[str, str], mask: Mask) -> dict[str
 
 def _dump(path: Path, value: Any) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_pieces(path, [json.dumps(value, indent=2).encode()])
+    path.write_text(json.dumps(value, indent=2), encoding="utf-8")

@@ -135,10 +135,10 @@ class SqliteBackend:
             connection = self._pool.take()
             try:
                 files.upgrade(connection, self._path, memory=self._memory)
+                owed = one(connection, "owed") is not None
             except BaseException:
                 self._pool.drop(connection)
                 raise
-            owed = one(connection, "owed") is not None
             self._pool.give(connection)
             if owed and not self._memory:
                 self._wiping.attempt()
