@@ -81,9 +81,10 @@ MAY_USE = {
         "drafts",
         "hits",
     },
-    "records": {"backends", "core", "errors", "messages", "session", "store"},
+    "records": {"backends", "core", "errors", "memory", "messages", "session", "store", "working_memory"},
     "transcripts": {"", "records", "formats"},
     "server": {""},
+    "__main__": {"cli"},
     "cli": {"server", "", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

@@ -340,6 +340,22 @@ MUTANTS = (
         ("tests/promises/test_full_disk.py",),
     ),
     Mutant(
+        "an-import-forgets-what-it-cost",
+        "exports",
+        "records/loading.py",
+        "record.agent, tokens, record.cost, record.given))",
+        "record.agent, tokens, None, record.given))",
+        ("tests/transcripts/test_jsonl.py", "-k", "the_same_file"),
+    ),
+    Mutant(
+        "believes-every-line",
+        "exports",
+        "records/lines.py",
+        "    if tail != b'%b%08x\"}' % (MARK, crc32(said)):\n",
+        "    if False:\n",
+        ("tests/transcripts/test_jsonl.py", "-k", "changed_byte"),
+    ),
+    Mutant(
         "an-importer-forgets-what-it-cannot-read",
         "hostile input",
         "transcripts/desk.py",

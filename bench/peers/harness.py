@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 TEXT = "0123456789abcdef" * 64  # 1 KiB
-PATIENCE_S = 45  # of CPU for filling a store; what is reached by then is told
+PATIENCE_S = 15  # of CPU for filling a store; what is reached by then is told
 
 
 def main(driver: str, work: str, folder: str, number: str = "0") -> None:

@@ -404,3 +404,12 @@ def test_an_empty_file_is_not_a_store_to_read(path: Path) -> None:
     with pytest.raises(threadline.NotThreadline, match="empty"):
         threadline.open(path, read_only=True)
     assert folder_of(path) == {"store.db": b""}
+
+
+def test_a_file_that_cannot_be_read_on_opening_is_refused_not_waited_for(path: Path) -> None:
+    write_some(path)._store.close()
+    with apsw.Connection(str(path)) as other:
+        other.execute("DROP TABLE owed")
+
+    with pytest.raises(threadline.ThreadlineError, match="owed"):
+        threadline.open(path)

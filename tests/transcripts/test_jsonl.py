@@ -55,7 +55,20 @@ def furnish(store: Store) -> None:
     deep.extend(ODD, key="k\ud800")
     deep.fork(1, key="first").append(Message.tool("b", "done"))
     store.new(title="empty", id="empty")
+    redacted(store)
     store.archive(store.session("old").append("old").session)
+
+
+def redacted(store: Store) -> None:
+    session = store.new(id="redacted")
+    session.append("a secret", key="its key")
+    session.append(Message.assistant("secret", ToolCall("c", "secret", {"x": 1})), usage={"input": 3})
+    session.append(Message.tool("c", "secret"))
+    session.set_state({"secret": 1})
+    session.compact("secret summary", upto=1)
+    session.append("stays")
+    for seq in (1, 2, 4, 5):
+        session.redact(seq, "asked for")
 
 
 def family(store: Store) -> None:
@@ -324,6 +337,27 @@ def test_a_dry_run_says_what_would_be_and_writes_nothing(open_store: Callable[[]
 
     assert nothing == before
     assert (dry.added, dry.sessions, dry.problems) == (done.added, done.sessions, [])
+
+
+def test_what_was_redacted_stays_so_and_never_comes_back(open_store: Callable[[], Store], tmp_path: Path) -> None:
+    source, target = open_store(), open_store()
+    session = source.new(id="x")
+    session.extend(["keep", "a secret", "keep too"], key="call")
+    before = exported(source, tmp_path / "before.jsonl")
+    transcripts.read(tmp_path / "before.jsonl", store=target)
+    session.redact(2, "asked for")
+    after = exported(source, tmp_path / "after.jsonl")
+    transcripts.read(tmp_path / "after.jsonl", store=target)
+    redacted = [entry.redacted for entry in target.get("x").entries()]
+    again = transcripts.read(tmp_path / "before.jsonl", store=target)
+
+    assert b"a secret" in before
+    assert b"a secret" not in after
+    assert redacted == [None, "asked for", None]
+    assert (again.added, again.forked) == (0, 0)
+    assert "a secret" not in str(target.get("x").messages())
+    assert chains(target) == chains(source)
+    assert target.verify().problems == []
 
 
 # -- damage --------------------------------------------------------------------------------------------

@@ -18,7 +18,9 @@ from threadline.cli import words
 from threadline.cli.desk import Desk, command, complete_id
 
 SUFFIXES = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html", "openai": ".json", "anthropic": ".json"}
+SUFFIXES |= {"nanobot": ".jsonl", "power-loop": ".db"}  # a session of mycode is a folder
 TOGETHER = "jsonl"  # the one format that has room for several sessions in one file
+MEMORY = "mnemo"  # the one format that holds no sessions, but a working memory
 NAME_CHARS = 100
 WRITTEN = [format.name for format in transcripts.formats() if format.writes]
 
@@ -34,13 +36,25 @@ WRITTEN = [format.name for format in transcripts.formats() if format.writes]
 @click.option("--format", type=click.Choice(WRITTEN), default=TOGETHER, help="Which format [jsonl].")
 @click.option("-o", "--output", metavar="PATH", help="A file, or a folder for one file per session [standard output].")
 @click.option("--raw", is_flag=True, help="With the secrets that are masked otherwise.")
+@click.option("--project", metavar="NAME", help="For mnemo: whose memory to write [the global one].")
 @click.option("--all", "everything", is_flag=True, help="All of the store instead of single sessions.")
-def export(desk: Desk, ids: tuple[str, ...], format: str, output: str | None, raw: bool, everything: bool) -> None:
+def export(
+    desk: Desk,
+    ids: tuple[str, ...],
+    format: str,
+    output: str | None,
+    raw: bool,
+    project: str | None,
+    everything: bool,
+) -> None:
     """Write each session ID, with its sub-agents, to a file or to standard output.
 
     Keys and passwords are masked unless --raw is given. The format jsonl holds everything: `threadline import` makes
     the same sessions of it, in any store.
     """
+    if format == MEMORY:
+        _export_memory(desk, project, output, raw)
+        return
     if bool(ids) is everything:
         raise click.UsageError("name the sessions to export, or give --all")
     if output is None and desk.screen.terminal:  # what was said may hold what a terminal obeys
@@ -73,6 +87,14 @@ def _exported(store: Store, what: Store | list[Session], format: str, output: st
         for name, count in report.masked.items():
             masked[name] = masked.get(name, 0) + count
     return masked
+
+
+def _export_memory(desk: Desk, project: str | None, output: str | None, raw: bool) -> None:
+    if output is None:
+        raise click.UsageError("mnemo is a folder: name it with -o")
+    with desk.store() as store:
+        masked = transcripts.write(store.memory(project), output, MEMORY, raw=raw).masked
+    _tell(desk, output, masked, raw)
 
 
 def _each(store: Store, what: Store | list[Session]) -> Iterable[Session]:

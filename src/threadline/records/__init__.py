@@ -6,37 +6,52 @@ docs/format.md says what stands in them."""
 
 from __future__ import annotations
 
-from threadline.records.dumping import Masking, dump
+from threadline.records.dumping import dump
 from threadline.records.lines import decode, encode
 from threadline.records.loading import Loader, Outcome
+from threadline.records.memories import address_of, memory_of, scope_of
 from threadline.records.shapes import (
     VERSION,
+    ChainRecord,
     DamagedRecord,
     DraftRecord,
     EndRecord,
     EntryRecord,
+    EventRecord,
     FileRecord,
     InboxRecord,
+    Masking,
+    MemoryRecord,
+    NodeRecord,
     Record,
     RequestRecord,
     SessionRecord,
+    WorkingRecord,
 )
 
 __all__ = [
     "VERSION",
+    "ChainRecord",
     "DamagedRecord",
     "DraftRecord",
     "EndRecord",
     "EntryRecord",
+    "EventRecord",
     "FileRecord",
     "InboxRecord",
     "Loader",
     "Masking",
+    "MemoryRecord",
+    "NodeRecord",
     "Outcome",
     "Record",
     "RequestRecord",
     "SessionRecord",
+    "WorkingRecord",
+    "address_of",
     "decode",
     "dump",
     "encode",
+    "memory_of",
+    "scope_of",
 ]

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from itertools import groupby
 from operator import attrgetter
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from msgspec import Raw
 from msgspec.structs import replace
@@ -23,9 +23,11 @@ from threadline.core.about import About, freed
 from threadline.core.digest import entry_digest, identity, link
 from threadline.core.entries import Row, moment, stored, text_or_none
 from threadline.core.inbox import Letter
+from threadline.core.redaction import is_redacted, key_is_hidden
 from threadline.core.spending import Charge
 from threadline.core.streams import Stream
 from threadline.errors import Damaged, InvalidArgument, NotFound
+from threadline.records.memories import memory_records
 from threadline.records.shapes import (
     NOTHING,
     VERSION,
@@ -35,6 +37,7 @@ from threadline.records.shapes import (
     EntryRecord,
     FileRecord,
     InboxRecord,
+    Masking,
     Record,
     RequestRecord,
     SessionRecord,
@@ -45,15 +48,6 @@ from threadline.store import Store
 PAGE = 500
 FEW = 64  # rows that are read at once: those of a session full of pictures fit into memory, too
 TRIES = 100  # to find a session that nobody changes between two looks
-
-
-class Masking(Protocol):
-    """What takes secrets out of text: see threadline.transcripts.masking."""
-
-    def json(self, body: bytes) -> bytes:
-        """JSON with every secret in its strings masked; the same bytes where there is none."""
-
-    def text(self, text: str) -> str: ...
 
 
 def dump(what: Store | Iterable[Session], *, mask: Masking | None = None) -> Iterator[Record]:
@@ -71,6 +65,8 @@ def dump(what: Store | Iterable[Session], *, mask: Masking | None = None) -> Ite
         return
     for family in families:
         yield from dumping.family(family)
+    if isinstance(what, Store):
+        yield from dumping.memories(what.namespace)
     yield EndRecord(*dumping.counts)
 
 
@@ -149,10 +145,18 @@ def shares_of(ref: Ref, carried: dict[int, list[Carried]]) -> list[tuple[str, in
 
 class _Dumping:
     def __init__(self, backend: Backend, mask: Masking | None) -> None:
-        self.counts = [0, 0, 0, 0, 0]  # as in EndRecord
+        self.counts = [0, 0, 0, 0, 0, 0]  # as in EndRecord
         self._backend = backend
         self._mask = mask
         self._chain = b""  # after the entry at hand, as it is in this file
+
+    def memories(self, namespace: str) -> Iterator[Record]:
+        """Memories in the order of their trees; those of one namespace, or all."""
+        for place in sorted(self._backend.memories(), key=lambda place: place.tree):
+            if namespace in ("", place.namespace):
+                for record in memory_records(self._backend, place, self._mask):
+                    self.counts[5] += 1
+                    yield record
 
     def family(self, family: list[Original]) -> Iterator[Record]:
         carried: dict[int, list[Carried]] = {}
@@ -262,17 +266,19 @@ class _Dumping:
         return {call.seq: call for call in (*found.values(), *cut) if call is not None}
 
     def _entry(self, id: str, row: Row, call: KeyRow | None) -> EntryRecord:
-        body, usage, digest = row.body, row.usage, row.digest
+        body, usage, digest, stone = row.body, row.usage, row.digest, NOTHING
         named = None if call is None else (call.entries, call.identity.hex())
-        if self._mask is not None:
+        if is_redacted(row):
+            told = codec.encode(row.tombstone())
+            body, stone = b"null", Raw(told if self._mask is None else self._mask.json(told))
+        elif self._mask is not None:
             body, usage = self._mask.json(body), None if usage is None else self._mask.json(usage)
             if body is not row.body or usage is not row.usage:
                 digest = entry_digest(row.kind, row.at, row.key, row.tokens, usage, body)
                 # the identity would tell a guess of the secret from the secret
                 named = None if named is None else (named[0], identity(b"masked", digest).hex())
-            self._chain = link(self._chain, row.seq, digest)
-        else:
-            self._chain = row.chain
+        self._chain = row.chain if self._mask is None else link(self._chain, row.seq, digest)
+        hidden = row.key if row.key is not None and key_is_hidden(row) else None
         return EntryRecord(
             id,
             row.seq,
@@ -282,9 +288,11 @@ class _Dumping:
             self._chain.hex(),
             Raw(body),
             row.tokens,
-            text_or_none(row.key),
+            text_or_none(None if hidden else row.key),
             named,
             NOTHING if usage is None else Raw(usage),
+            stone,
+            None if hidden is None else hidden.hex(),
         )
 
     # -- what stands beside the log ------------------------------------------------------------------------

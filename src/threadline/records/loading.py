@@ -19,17 +19,26 @@ from threadline.core import codec
 from threadline.core.about import About, freed, unopened
 from threadline.core.audit import UNREADABLE, untrue
 from threadline.core.digest import SIZE, entry_digest, identity, link
-from threadline.core.entries import OTHER, SILENT, Draft, Row, data_draft, micros, stored, summary, voice_of
+from threadline.core.entries import OTHER, SILENT, Draft, Row, content, data_draft, micros, stored, summary, voice_of
 from threadline.core.fold import State, after, start, state_at
 from threadline.core.inbox import Letter
 from threadline.core.reading import NO_LOG
 from threadline.core.spending import Charge, Tokens
 from threadline.core.streams import Chunk, NewStream
+from threadline.core.tombstones import MARK, Tombstone
 from threadline.core.view import Log
 from threadline.errors import Stale
 from threadline.messages import Message
 from threadline.records.dumping import charges_of
-from threadline.records.shapes import DraftRecord, EntryRecord, InboxRecord, RequestRecord, SessionRecord
+from threadline.records.memories import MemoryLoader
+from threadline.records.shapes import (
+    DraftRecord,
+    EntryRecord,
+    InboxRecord,
+    MemoryRecord,
+    RequestRecord,
+    SessionRecord,
+)
 from threadline.store import Store
 
 PORTION = 1_000  # entries of one transaction
@@ -66,6 +75,10 @@ class Loader:
         self._dry_run = dry_run
         self._there: dict[tuple[str, str], _Place] = {}  # sessions of this file, by namespace and id
         self._loading: _Loading | None = None
+        self.memories = MemoryLoader(self._backend, store.namespace, dry_run=dry_run)
+
+    def memory(self, record: MemoryRecord) -> str | None:
+        return self.memories.take(record)
 
     def session(self, record: SessionRecord) -> str | None:
         namespace = self._store.namespace or record.namespace
@@ -158,12 +171,13 @@ class _Loading:
         self._added = 0
         self._how = "unchanged"
         carriers = (there.get((namespace, id)) for id, _, _ in record.shares)
-        self._whole = all(place.whole for place in carriers if place is not None)  # nothing is missing so far
+        self._whole = record.head != UNKNOWN and all(place.whole for place in carriers if place is not None)
         self._seq = record.base  # the last entry that was seen
         self._exact: bytes | None = None  # the chain of the file there; None where it is not known
         self._stored: Iterator[Row] = iter(())
         self._log = _Overlay(NO_LOG)
         self._keys: list[KeyRow] = []
+        self._buried: list[Row] = []
         self._size = 0
         self._open_call = 0  # the last entry of the keyed call that is under way
         self._before_call: State | None = None
@@ -300,6 +314,8 @@ class _Loading:
         """Whether the chain of the file is right; behind a gap, and where a fork begins, it is taken as it is."""
         if self._exact is None or record.seq != self._seq + 1:
             return True
+        if not self._comparing and not self._dry_run and self._exact == self._state.chain:
+            return True  # the fold will say: it makes the same chain
         return link(self._exact, record.seq, draft.digest).hex() == record.chain
 
     def _look(self, record: EntryRecord, draft: Draft) -> None:
@@ -315,6 +331,9 @@ class _Loading:
             self._fork(record)
             if self._comparing:
                 self._look(record, draft)
+        elif draft.body[:1] == MARK != row.body[:1] and row.digest == draft.digest:
+            # what somebody took away there goes here, too; what was taken away here never comes back
+            self._buried.append(row._replace(key=draft.key, usage=None, body=draft.body))
 
     def _append(self, record: EntryRecord, draft: Draft) -> str | None:
         if self._dry_run:
@@ -325,6 +344,8 @@ class _Loading:
         try:
             state, row = after(self._state, draft, self._log)
             why = next(untrue(self._log, row), None)
+            if self._exact == self._state.chain and row.chain.hex() != record.chain:
+                why = "it does not fit the chain"
         except NONSENSE as error:
             why = str(error)
         if why is not None:
@@ -427,6 +448,7 @@ class _Loading:
 
     def _settle_log(self) -> None:
         """Store what is left. Of a call that is not all there, nothing is."""
+        self._bury()
         if self._open_call > self._state.head and self._before_call is not None:
             first = self._before_call.head + 1
             lost = [seq for seq in self._log.pending if seq >= first]
@@ -437,6 +459,16 @@ class _Loading:
             self._state, self._open_call = self._before_call, 0
         keys, self._keys = self._keys, []
         self._flush(keys)
+
+    def _bury(self) -> None:
+        """Redact here what is redacted in the file, as far as the session's own log goes."""
+        rows, self._buried = self._buried, []
+        if self._dry_run or self._ref is None or not rows:
+            return
+        own = [row for row in rows if row.seq >= self._ref.lineage[-1].first]
+        if own:
+            self._backend.bury(self._ref, own, max(row.tombstone().at for row in own))
+            self._how = "grown" if self._how == "unchanged" else self._how
 
     def _say(self) -> None:
         """What is said of the session, and what waits beside its log, unless the store knows better."""
@@ -523,6 +555,8 @@ def _draft(record: EntryRecord) -> tuple[Draft | None, str | None]:
     key = None if record.key is None else stored(record.key)
     at = micros(record.at)
     try:
+        if bytes(record.redacted):
+            return _redacted(record), None
         digest = entry_digest(record.kind, at, key, record.tokens, usage, body)
         if digest.hex() != record.digest:
             return None, "its content does not match its digest"
@@ -532,14 +566,28 @@ def _draft(record: EntryRecord) -> tuple[Draft | None, str | None]:
     return Draft(record.kind, at, body, digest, record.tokens, voice, key, usage, message, data), None
 
 
+def _redacted(record: EntryRecord) -> Draft:
+    """An entry whose content was taken away. Its digest is that of what stood there: the chain vouches for it."""
+    told = codec.decode(bytes(record.redacted))
+    message = None if told.get("message") is None else codec.message_of(told["message"])
+    stone = Tombstone(told["reason"], told["at"], message, told.get("data"))
+    key = bytes.fromhex(record.hidden) if record.hidden else None if record.key is None else stored(record.key)
+    at, digest = micros(record.at), bytes.fromhex(record.digest)
+    bare = Row(record.seq, record.kind, at, record.tokens, 0, 0, 0, 0, 0, 0, digest, b"", key, None, None, b"")
+    row = bare.buried(stone)
+    said, data = content(row)
+    voice = OTHER if record.kind == "compaction" else SILENT if said is None else voice_of(said)
+    return Draft(record.kind, at, row.body, digest, record.tokens, voice, key, None, said, data)
+
+
 def _content(kind: str, seq: int, body: bytes) -> tuple[Message | None, dict[str, Any] | None, int]:
     """What a body says, and who speaks in it."""
     if kind == "message":
         message = codec.decode_message(body)
-        codec.check_message(message)
         return message, None, voice_of(message)
     data = codec.decode(body)
-    codec.check_object(data, "data")
+    if not isinstance(data, dict):
+        raise ValueError("its data is no object")
     return (summary(data, seq), data, OTHER) if kind == "compaction" else (None, data, SILENT)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import TypeAlias
+from typing import Protocol, TypeAlias
 
 from msgspec import Raw, Struct
 
@@ -12,6 +12,15 @@ from threadline.core.about import About
 VERSION = 1
 
 NOTHING = Raw(b"")  # no usage: an entry without one has no such field
+
+
+class Masking(Protocol):
+    """What takes secrets out of text: see threadline.transcripts.masking."""
+
+    def json(self, body: bytes) -> bytes:
+        """JSON with every secret in its strings masked; the same bytes where there is none."""
+
+    def text(self, text: str) -> str: ...
 
 
 class _Line(Struct, frozen=True, tag_field="type", omit_defaults=True, forbid_unknown_fields=True):
@@ -49,7 +58,9 @@ class SessionRecord(_Line, frozen=True, tag="session"):
 
 
 class EntryRecord(_Line, frozen=True, tag="entry"):
-    """One entry. `call` stands on the first one of a keyed call: how many entries it wrote, and their identity."""
+    """One entry. `call` stands on the first one of a keyed call: how many entries it wrote, and their identity.
+
+    Of a redacted one `body` is null; `redacted` is what stands in its place, and `hidden` what is left of its key."""
 
     session: str
     seq: int
@@ -62,6 +73,8 @@ class EntryRecord(_Line, frozen=True, tag="entry"):
     key: str | None = None
     call: tuple[int, str] | None = None
     usage: Raw = NOTHING
+    redacted: Raw = NOTHING
+    hidden: str | None = None
 
 
 class DamagedRecord(_Line, frozen=True, tag="damaged"):
@@ -110,6 +123,73 @@ class RequestRecord(_Line, frozen=True, tag="request"):
     given: bool = False
 
 
+class NodeRecord(_Line, frozen=True, tag="node"):
+    """A node of a memory, in one scope. Its address is that of its kind, content and inputs."""
+
+    addr: str
+    kind: str
+    content: str
+    created_at: datetime
+    touched_at: datetime
+    about: Raw
+    project: str | None = None
+    namespace: str = ""
+    scope: str = ""
+    active: bool = True
+    expires_at: datetime | None = None
+    promoted_at: datetime | None = None
+    session: str | None = None
+    agent: str | None = None
+    domain: str = ""
+    inputs: tuple[str, ...] = ()
+
+
+class ChainRecord(_Line, frozen=True, tag="chain"):
+    """A chain of a memory."""
+
+    chain: str
+    name: str
+    status: str
+    created_at: datetime
+    extended_at: datetime
+    about: Raw
+    project: str | None = None
+    namespace: str = ""
+    scope: str = ""
+    session: str | None = None
+    agent: str | None = None
+    domain: str = ""
+    members: tuple[str, ...] = ()
+
+
+class WorkingRecord(_Line, frozen=True, tag="working"):
+    """The life of the working memory of a session, or of an agent in it."""
+
+    scope: str
+    session: str
+    started_at: datetime
+    touched_at: datetime
+    project: str | None = None
+    namespace: str = ""
+    agent: str | None = None
+    ended_at: datetime | None = None
+    turns: int = 0
+    folded: int = 0
+
+
+class EventRecord(_Line, frozen=True, tag="event"):
+    """Something that was done in a memory."""
+
+    number: int
+    what: str
+    detail: Raw
+    project: str | None = None
+    namespace: str = ""
+    session: str | None = None
+    agent: str | None = None
+    addrs: tuple[str, ...] = ()
+
+
 class EndRecord(_Line, frozen=True, tag="end"):
     """The last line: how much the file holds. Without it, the file was cut off."""
 
@@ -118,8 +198,22 @@ class EndRecord(_Line, frozen=True, tag="end"):
     inbox: int = 0
     drafts: int = 0
     requests: int = 0
+    memory: int = 0
 
+
+MemoryRecord: TypeAlias = NodeRecord | ChainRecord | WorkingRecord | EventRecord
 
 Record: TypeAlias = (
-    FileRecord | SessionRecord | EntryRecord | DamagedRecord | InboxRecord | DraftRecord | RequestRecord | EndRecord
+    FileRecord
+    | SessionRecord
+    | EntryRecord
+    | DamagedRecord
+    | InboxRecord
+    | DraftRecord
+    | RequestRecord
+    | NodeRecord
+    | ChainRecord
+    | WorkingRecord
+    | EventRecord
+    | EndRecord
 )

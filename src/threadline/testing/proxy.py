@@ -1,11 +1,14 @@
-"""A line between a store and its PostgreSQL server that counts round trips, and can be cut at the worst moment."""
+"""A line between a store and its PostgreSQL server that counts round trips, is slow, or is cut at the worst moment."""
 
 from __future__ import annotations
 
 import selectors
 import socket
 import threading
+from collections import deque
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic
 
 PORT = 5432
 SIZE = 1 << 16
@@ -17,6 +20,9 @@ class Proxy:
     def __init__(self, folder: Path, server: Path) -> None:
         self.folder = folder
         self.trips = 0  # how often a client spoke after the server did
+        self.delay_s = 0.0  # how long everything takes from one end to the other
+        self.cuts: Callable[[], bool] = lambda: False  # asked before each answer: whether the line is cut instead of it
+        self._late: deque[tuple[float, socket.socket, socket.socket, bytes]] = deque()
         self._server = str(server / f".s.PGSQL.{PORT}")
         self._swallow = 0
         self._selector = selectors.DefaultSelector()
@@ -49,7 +55,7 @@ class Proxy:
     def _work(self) -> None:
         speaking: dict[socket.socket, bool] = {}  # by client: whether it spoke last
         while True:
-            for key, _ in self._selector.select():
+            for key, _ in self._selector.select(self._deliver()):
                 if key.fd not in self._selector.get_map():  # cut off a moment ago
                     continue
                 if key.fileobj is self._listener:
@@ -80,16 +86,24 @@ class Proxy:
         if from_client and not speaking.get(client):
             self.trips += 1
         speaking[client] = from_client
-        if not from_client and self._swallow:
-            self._swallow -= 1
+        if not from_client and (self._swallow or self.cuts()):
+            self._swallow = max(0, self._swallow - 1)
             self._cut(source, target)
             return
-        try:
-            target.sendall(data)
-        except OSError:
-            self._cut(source, target)
+        self._late.append((monotonic() + self.delay_s, source, target, data))
+
+    def _deliver(self) -> float | None:
+        """Hand on what has been under way for long enough; how long until the next is due."""
+        while self._late and (wait_s := self._late[0][0] - monotonic()) <= 0:
+            _, source, target, data = self._late.popleft()
+            try:
+                target.sendall(data)
+            except OSError:
+                self._cut(source, target)
+        return wait_s if self._late else None
 
     def _cut(self, *ends: socket.socket) -> None:
         for end in ends:
-            self._selector.unregister(end)
-            end.close()
+            if end.fileno() >= 0:
+                self._selector.unregister(end)
+                end.close()

@@ -17,7 +17,7 @@ from typing import Any, BinaryIO
 from msgspec import Struct
 from msgspec.structs import replace
 
-from threadline import InvalidArgument, NotFound, Session, Store, ThreadlineError
+from threadline import InvalidArgument, Memory, NotFound, Session, Store, ThreadlineError
 from threadline.transcripts.desk import Desk, ImportReport
 from threadline.transcripts.masking import mask_for
 from threadline.transcripts.output import write_pieces
@@ -48,6 +48,7 @@ _ALL = (
     Format("power-loop", True, True, "power-loop: a SQLite file of sessions", "power_loop"),
     Format("mycode", True, True, "mycode: a folder per session", "mycode"),
     Format("nanobot", True, True, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
+    Format("mnemo", True, True, "mnemo: a tree of files with a project's working memory", "mnemo"),
     Format("openai", True, True, "one conversation as OpenAI's Chat Completions take it", "openai"),
     Format("anthropic", True, True, "one conversation as Anthropic's Messages take it", "anthropic"),
     Format("markdown", False, True, "one conversation to be read", "markdown"),
@@ -93,7 +94,7 @@ def read(
 
 
 def write(
-    session: Session | Iterable[Session] | Store,
+    session: Session | Iterable[Session] | Store | Memory,
     path: str | os.PathLike[str] | BinaryIO,
     format: str,
     *,
@@ -101,14 +102,20 @@ def write(
 ) -> WriteReport:
     """Write a session to `path` in that format. Secrets are masked unless `raw`; docs/transcripts.md lists which.
 
-    Several sessions, or all of a store, go into one file, where the format has room for them. A file that was there is
-    replaced, when the new one is whole. `path` may also be a stream of bytes."""
+    Several sessions, or all of a store, go into one file, where the format has room for them; mnemo takes a memory. A
+    file that was there is replaced, when the new one is whole. `path` may also be a stream of bytes."""
     wanted = _format(format)
     if not wanted.writes:
         raise InvalidArgument(f"{format} can only be read: {_names('writes')} can be written")
     module, target = _module(wanted), path if hasattr(path, "write") else Path(os.path.expanduser(os.fspath(path)))
     mask = mask_for(raw)
-    if hasattr(module, "pieces"):
+    if hasattr(module, "write_memory"):
+        if not isinstance(session, Memory) or not isinstance(target, Path):
+            raise InvalidArgument(f"{format} takes a memory, store.memory(project), and a path")
+        module.write_memory(session, target, mask, raw=raw)
+    elif isinstance(session, Memory):
+        raise InvalidArgument(f"{format} takes sessions: mnemo takes a memory, and jsonl a whole store")
+    elif hasattr(module, "pieces"):
         what = [session] if isinstance(session, Session) else session
         write_pieces(target, module.pieces(what, mask))
     elif isinstance(session, Session) and isinstance(target, Path):

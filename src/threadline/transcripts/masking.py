@@ -18,10 +18,15 @@ class Pattern(NamedTuple):
     name: str
     words: tuple[str, ...]  # in lower case
     looks: re.Pattern[str]
+    near: re.Pattern[str] | None = None  # what must occur, too, where the words are those of everyday
+
+    def may_be_in(self, low: str) -> bool:
+        """Whether it is worth looking for it in a text, given in lower case."""
+        return any(word in low for word in self.words) and (self.near is None or self.near.search(low) is not None)
 
 
-def _pattern(name: str, words: str, looks: str) -> Pattern:
-    return Pattern(name, tuple(words.split()), re.compile(looks))
+def _pattern(name: str, words: str, looks: str, near: str | None = None) -> Pattern:
+    return Pattern(name, tuple(words.split()), re.compile(looks), None if near is None else re.compile(near))
 
 
 NOT_INSIDE = r"(?<![A-Za-z0-9+/=_-])"  # a key that is part of something longer is no key: base64 is full of them
@@ -73,6 +78,7 @@ PATTERNS = (
         r"(?i)(?:api[_-]?key|secret[_-]?key|access[_-]?key|private[_-]?key|token|secret|password|passwd|pwd|credentials?)"
         r"[\"']?\s{0,9}(?:=|:=|:|=>)\s{0,9}[\"']?"
         r"(?=[^\s\"']{0,99}[0-9])(?=[^\s\"']{0,99}[A-Za-z])(?P<secret>[A-Za-z0-9._~+/!@#$%^&*=-]{8,})",
+        r"(?:key|token|secret|password|passwd|pwd|credentials?)[\\\"']{0,4}\s{0,9}[:=]",
     ),
 )
 
@@ -87,7 +93,7 @@ class Mask:
         """The text with every secret masked; the same object where there is none."""
         low = text.lower()
         for pattern in PATTERNS:
-            if any(word in low for word in pattern.words):
+            if pattern.may_be_in(low):
                 text = pattern.looks.sub(lambda found, name=pattern.name: self._masked(found, name), text)  # type: ignore[misc]
         return text
 
@@ -101,8 +107,8 @@ class Mask:
 
     def json(self, body: bytes) -> bytes:
         """JSON with the secrets in its strings masked; the same object where there is none."""
-        low = body.lower()
-        if not any(word in low for word in _WORDS):
+        low = body.lower().decode("latin-1")  # quick, and the same for all that a pattern looks for
+        if not any(pattern.may_be_in(low) for pattern in PATTERNS):
             return body
         value = json.loads(body.decode("utf-8", "surrogatepass"))
         masked = self.value(value)
@@ -138,6 +144,3 @@ class NoMask(Mask):
 
 def mask_for(raw: bool) -> Mask:
     return NoMask() if raw else Mask()
-
-
-_WORDS = tuple(sorted({word.encode() for pattern in PATTERNS for word in pattern.words}))

@@ -17,6 +17,12 @@ from threadline.errors import Closed, StoreBusy, StoreFailed
 LIMIT = 16  # connections of one process: PostgreSQL serves a few hundred in all, and a call holds one for a moment
 WAIT_S = 30.0  # for one of them to come back
 CONNECT_TIMEOUT_S = 10
+DEAD_LINES = {  # a host that vanished says nothing: it is asked after half a minute, and given up within two
+    "keepalives_idle": "30",
+    "keepalives_interval": "10",
+    "keepalives_count": "6",
+    "tcp_user_timeout": "90000",
+}
 IDLE = psycopg.pq.TransactionStatus.IDLE
 
 
@@ -38,7 +44,7 @@ def _defaults(url: str) -> dict[str, Any]:
     """What we choose where the URL says nothing."""
     given = psycopg.conninfo.conninfo_to_dict(url)
     ours = {"connect_timeout": str(CONNECT_TIMEOUT_S), "application_name": "threadline", "client_encoding": "utf-8"}
-    return {name: value for name, value in ours.items() if name not in given}
+    return {name: value for name, value in (ours | DEAD_LINES).items() if name not in given}
 
 
 def without_password(url: str) -> str:

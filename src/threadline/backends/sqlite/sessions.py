@@ -166,7 +166,7 @@ def _original(
 
 
 def calls_named(connection: apsw.Connection, ref: Ref, keys: Iterable[bytes]) -> list[KeyRow]:
-    found = ((key, one(connection, "find_key", (key, ref.number))) for key in keys)
+    found = ((key, one(connection, "find_key", (key, key, ref.number))) for key in keys)
     return [KeyRow(key, *call) for key, call in found if call is not None]
 
 
