@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-peers torture clean
+.PHONY: demo test lint bench bench-peers eval torture clean
 
 demo: $(VENV)/installed          ## the main job, in front of your eyes, in under 15 seconds
 	$(BIN)/threadline demo
@@ -23,6 +23,9 @@ bench: $(VENV)/installed-dev     ## speed, as ratios beside bare engines in one 
 
 bench-peers: $(VENV)/installed   ## the same work on what others use, each in an environment of its own, into docs/peers.md
 	$(BIN)/python -m bench.peers --docs docs
+
+eval: $(VENV)/installed-dev      ## how well questions find their answers; ARGS="--locomo FILE" for LoCoMo
+	$(BIN)/python -m bench.eval $(ARGS)
 
 torture: $(VENV)/installed-dev   ## the long proofs, under 40 minutes on 2 cores; SCALE=ci is a short run, SEED= another one
 	$(BIN)/python -m torture --scale $(or $(SCALE),1) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))

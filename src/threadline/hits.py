@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from datetime import datetime
-from typing import TypeAlias
 
 from msgspec import Struct
 
-from threadline.backends.backend import Backend, Record, Ref
+from threadline.backends.backend import Backend, OnProgress, Progress, Record, Ref
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Prices
 from threadline.errors import InvalidArgument
@@ -39,9 +37,6 @@ class Hit(Struct, frozen=True):
     after: tuple[Message, ...] = ()
     hidden: bool = False
     matches: int = 1
-
-
-OnIndexed: TypeAlias = Callable[[Indexing], None]
 
 
 def asked(
@@ -103,12 +98,12 @@ def hit_of(record: Record, answer: Answer, prices: Prices) -> Hit:
     )
 
 
-def catch_up(backend: Backend, namespace: str, progress: OnIndexed | None = None) -> Indexing:
+def catch_up(backend: Backend, namespace: str, progress: OnProgress | None = None) -> Indexing:
     """Index all that there is when it begins, a step at a time; others write in between."""
     now = backend.index_lag(namespace)
     goal = now.total
     while now.left and (now.done < goal or now.retitled):
         now = backend.index_step(namespace)
         if progress is not None:
-            progress(now)
+            progress(Progress(now.done, now.total, "entry"))
     return now

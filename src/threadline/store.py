@@ -26,7 +26,7 @@ from threadline.core.usage import Usage
 from threadline.drafts import Flusher
 from threadline.errors import InvalidArgument, NotFound
 from threadline.following import Changes, Hub
-from threadline.hits import Hit, OnIndexed, asked, catch_up, hit_of
+from threadline.hits import Hit, asked, catch_up, hit_of
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, check_seq_or_none, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
@@ -279,12 +279,12 @@ class Store:
         catch_up(self._backend, self.namespace)
         return [hit_of(*found, self._pen.prices) for found in self._backend.search(search)]
 
-    def index(self, *, rebuild: bool = False, drop: bool = False, progress: OnIndexed | None = None) -> Indexing:
+    def index(self, *, rebuild: bool = False, drop: bool = False, progress: OnProgress | None = None) -> Indexing:
         """Bring the search index up to date, so that no search has to. Safe from several processes at once, and others
         write in between; broken off, it goes on where it stopped.
 
         With `rebuild` it is made anew, with `drop` only removed: the next search makes it again. `progress` is called
-        after each step, in the same thread."""
+        after each step with a Progress, in the same thread; it must not use the store."""
         if rebuild or drop:
             self._backend.drop_index(self.namespace)
         if drop:

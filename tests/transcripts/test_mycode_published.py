@@ -75,7 +75,7 @@ def _part(part: Any) -> list[Any]:
 @pytest.mark.parametrize(("published", "version"), GENERATIONS)
 def test_the_view_is_what_mycode_shows(published: str, version: int | None, tmp_path: Path) -> None:
     dice = random.Random(f"{seed()} {published}")
-    for number in range(scaled(60)):
+    for number in range(scaled(20)):
         MyCode(tmp_path / "a", f"s{number}", version).write(random_log(dice, version))
     shutil.copytree(tmp_path / "a", tmp_path / "b")  # up to 0.7 reading mends the files: a copy is shown
     python = sys.executable if published != "0.21.0" else newer_python()
@@ -86,7 +86,7 @@ def test_the_view_is_what_mycode_shows(published: str, version: int | None, tmp_
         transcripts.read(tmp_path / "a", store=store)
         ours = {id: told(store, id) for id in shown}
 
-    assert len(shown) >= scaled(60)
+    assert len(shown) >= scaled(20)
     assert ours == {id: [m for m in messages if m[1]] for id, messages in shown.items()}
 
 
@@ -98,7 +98,7 @@ def written(store: Store, ids: list[str], folder: Path) -> None:
 @pytest.mark.parametrize(("published", "version"), GENERATIONS)
 def test_what_we_write_back_is_what_was_read(published: str, version: int | None, tmp_path: Path) -> None:
     dice = random.Random(f"{seed()} {published}")
-    for number in range(scaled(20)):
+    for number in range(scaled(8)):
         MyCode(tmp_path / "a", f"s{number}", version).write(random_log(dice, version))
     with threadline.open(":memory:") as store:
         ids = transcripts.read(tmp_path / "a", store=store).sessions

@@ -211,3 +211,19 @@ def test_what_is_known_becomes_working_memory_once(store: Store, tmp_path: Path)
     assert "The server is in Bern." not in {node.content for node in memory.active()}
     assert "New fact." in {node.content for node in memory.active()}
     assert (first.added, second.added) == (6, 2)
+
+
+def test_one_odd_session_never_breaks_the_listing(store: Store, file: Path, tmp_path: Path) -> None:
+    jsonl(file, [head(updated_at=None, created_at=17), *TURNS])
+    jsonl(file.with_name("telegram_2.jsonl"), [head(key="telegram:2"), *TURNS])
+    transcripts.read(tmp_path, store=store)
+
+    assert {info.key for info in store.sessions()} == {"telegram:1", "telegram:2"}
+
+
+def test_a_torn_first_line_never_hides_the_messages(store: Store, session: Session, file: Path) -> None:
+    jsonl(file, [b'{"_type": "metadata", "key": "tele\n', *TURNS])
+    report = transcripts.read(file, store=store)
+
+    assert texts(session) == ["one", "1", "two", "2"]
+    assert report.problems[0].offset == 0

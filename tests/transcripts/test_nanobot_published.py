@@ -83,7 +83,7 @@ def theirs(shown: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_the_view_is_what_nanobot_shows(version: str, tmp_path: Path) -> None:
     dice = random.Random(f"{seed()} {version}")
-    specs = [{"key": f"telegram:{n}", "acts": random_acts(dice, version)} for n in range(scaled(40))]
+    specs = [{"key": f"telegram:{n}", "acts": random_acts(dice, version)} for n in range(scaled(12))]
     (tmp_path / "specs.json").write_text(json.dumps(specs))
     shown = ask("nanobot-ai", version, "nanobot_keeps.py", tmp_path / "home", tmp_path / "specs.json")
     with threadline.open(":memory:") as store:
@@ -108,7 +108,7 @@ def target(home: Path, version: str, key: str) -> Path:
 @pytest.mark.parametrize("version", VERSIONS)
 def test_nanobot_reads_what_we_write_back(version: str, tmp_path: Path) -> None:
     dice = random.Random(f"{seed()} {version} back")
-    specs = [{"key": f"telegram:{n}", "acts": random_acts(dice, version)} for n in range(scaled(20))]
+    specs = [{"key": f"telegram:{n}", "acts": random_acts(dice, version)} for n in range(scaled(8))]
     (tmp_path / "specs.json").write_text(json.dumps(specs))
     before = ask("nanobot-ai", version, "nanobot_keeps.py", tmp_path / "home", tmp_path / "specs.json")
     with threadline.open(":memory:") as store:

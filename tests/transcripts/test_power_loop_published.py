@@ -80,7 +80,7 @@ def _our(message: Message) -> list[Any]:
 def test_the_view_is_what_power_loop_shows(version: str, layout: str, tmp_path: Path) -> None:
     dice = random.Random(f"{seed()} {version}")
     specs: list[dict[str, Any]] = [
-        {"id": f"sess_{n}", "acts": random_acts(dice, version), "lifecycle": "linked"} for n in range(scaled(30))
+        {"id": f"sess_{n}", "acts": random_acts(dice, version), "lifecycle": "linked"} for n in range(scaled(10))
     ]
     specs += [
         {"id": "child", "parent": "sess_0", "call": "c0", "acts": [["add", {"role": "user", "content": "dig"}]]},

@@ -6,11 +6,12 @@ too little is found are the lists read farther, in the end wholly: nothing that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import nlargest
 from itertools import islice
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
@@ -18,18 +19,17 @@ from threadline.core import ranking
 from threadline.core.entries import MISTYPED, Row, moment
 from threadline.core.findable import TITLE, Findable, findable
 from threadline.core.questions import Question, Unit, question
-from threadline.core.ranking import LOG, SEQ_BITS, SEQS, Lists, Scores
+from threadline.core.ranking import Lists, Scores
 from threadline.core.redaction import is_redacted
 from threadline.core.searching import Answer, Search
 from threadline.core.snippets import snippet
 from threadline.core.view import Log, Spans, holds
-from threadline.core.words import terms
 from threadline.errors import Damaged
 from threadline.messages import Message
 
-CUTS = (2_000, 16_000, 128_000, 1 << 40)  # how far lists are read, when less does not do
-LOOKS = 64  # candidates whose texts are read, at least
-BATCH = 64  # candidates whose sessions and texts are looked up at once
+CUTS = (1_000, 8_000, 64_000, 1 << 40)  # how far lists are read, when less does not do
+LOOKS = 40  # candidates whose texts are read, at least
+BATCH = 40  # candidates whose sessions and texts are looked up at once
 FEW = 50  # sessions that are looked at one by one, rather than all that match
 BEGINNING_CHARS = 4  # a word that nobody said may be the beginning of one that somebody did
 BEGINNING = 0.6  # what that counts
@@ -40,6 +40,13 @@ class Listing(NamedTuple):
 
     documents: list[int]
     total: int
+
+
+class Spot(NamedTuple):
+    """Where a document lies: a log, by whatever name the index has for it, and a seq; 0 is the title."""
+
+    log: Any
+    seq: int
 
 
 class Reader(NamedTuple):
@@ -55,6 +62,7 @@ class Document(NamedTuple):
     """What is known of a candidate when its text was read."""
 
     session: int
+    seq: int
     role: str
     at: int
     text: str
@@ -75,13 +83,16 @@ class Index(Protocol):
     def lengths(self, documents: Sequence[int]) -> dict[int, int]:
         """How many terms each has."""
 
-    def readers(self, logs: Iterable[int]) -> dict[int, list[Reader]]:
+    def spots(self, documents: Sequence[int]) -> dict[int, Spot]:
+        """Where documents lie; one that is not there any more is left out."""
+
+    def readers(self, logs: Iterable[Any]) -> dict[Any, list[Reader]]:
         """The sessions that read each of these logs and may be found, the owner first."""
 
-    def rows(self, documents: Sequence[int]) -> dict[int, Row]:
-        """The entries of documents, large strings included."""
+    def rows(self, spots: Sequence[Spot]) -> dict[Spot, Row]:
+        """The entries that lie there, large strings included."""
 
-    def title(self, document: int) -> tuple[str, int] | None:
+    def title(self, spot: Spot) -> tuple[str, int] | None:
         """The title that a document stands for, and when its session was made."""
 
     def tail(self) -> Iterator[tuple[int, Sequence[str]]]:
@@ -123,8 +134,14 @@ def _listed(
     total, size = index.size()
     total, size = total + len(tail), size + sum(len(words) for _, words in tail)
     lists = Lists(total, max(1.0, size / max(1, total)), {}, {})
-    for unit, weight in [*asked.weights.items()]:
+    whole: set[str] = set()  # words of identifiers that were found often enough as a whole: alone they can wait
+    for unit, weight in sorted(asked.weights.items(), key=lambda asked: -len(asked[0].terms)):
+        if whole.issuperset(unit.terms) and weight < 1.0:
+            lists.documents[unit], lists.counts[unit] = [], total // 100
+            continue
         listing = index.documents(unit, cut)
+        if len(unit.terms) > 1 and len(listing.documents) >= LOOKS:
+            whole.update(unit.terms)
         if not listing.documents and (longer := _beginning(unit)) and not _said(unit, tail):
             listing = index.documents(longer, cut)
             asked = _instead(asked, unit, longer, weight * BEGINNING)
@@ -169,20 +186,22 @@ def _add_shared(index: Index, lists: Lists, common: list[Unit]) -> None:
 
 def _closest(index: Index, asked: Question, lists: Lists, search: Search) -> list[Finding]:
     scores = ranking.first(asked, lists)
-    wanted = max(LOOKS, 3 * search.limit)
+    most = max(LOOKS, 2 * search.limit)
+    wanted = ranking.wanted(asked)
     documents: dict[int, Document] = {}
-    words: dict[int, list[str]] = {}
+    spots: dict[int, ranking.Spots] = {}
     for document, about in _admitted(index, _ordered(index, scores, lists), search):
-        documents[document] = about
-        words[document] = terms(about.text)
-        if len(documents) >= wanted:
+        there = wanted.spots(about.text)
+        if ranking.matches(asked, there):
+            documents[document], spots[document] = about, there
+        if len(documents) >= most:
             break
-    final = ranking.closer(asked, lists, words, scores)
-    matches = _matches(final, documents)
+    final = ranking.closer(asked, lists, spots, scores)
+    counts = Counter(about.session for about in documents.values())
     if search.group:
         final = _grouped(final, documents)
     best = sorted(final, key=lambda document: (-final[document], -document))[: search.limit]
-    return [Finding(it, final[it], matches[documents[it].session], documents[it]) for it in best]
+    return [Finding(it, final[it], counts[documents[it].session], documents[it]) for it in best]
 
 
 def _ordered(index: Index, scores: Scores, lists: Lists) -> Iterator[int]:
@@ -199,24 +218,25 @@ def _ordered(index: Index, scores: Scores, lists: Lists) -> Iterator[int]:
 def _admitted(index: Index, candidates: Iterator[int], search: Search) -> Iterator[tuple[int, Document]]:
     """Those that belong to a session that may be found, and their texts."""
     while batch := list(islice(candidates, BATCH)):
-        readers = index.readers({document >> SEQ_BITS for document in batch})
-        readable_by = {document: _reader(document, readers.get(document >> SEQ_BITS, ())) for document in batch}
-        rows = index.rows([document for document in batch if document & SEQS and readable_by[document] is not None])
-        for document, session in readable_by.items():
-            about = None if session is None else _looked_at(index, document, rows.get(document), session, search)
+        spots = index.spots(batch)
+        readers = index.readers({spot.log for spot in spots.values()})
+        sessions = {document: _reader(spot.seq, readers.get(spot.log, ())) for document, spot in spots.items()}
+        rows = index.rows([spot for document, spot in spots.items() if spot.seq and sessions[document] is not None])
+        for document, session in sessions.items():
+            spot = spots[document]
+            about = None if session is None else _looked_at(index, spot, rows.get(spot), session, search)
             if about is not None:
                 yield document, about
 
 
-def _reader(document: int, readers: Iterable[Reader]) -> int | None:
+def _reader(seq: int, readers: Iterable[Reader]) -> int | None:
     """The session that a document is told of: who wrote it, or else the first that reads it."""
-    seq = document & SEQS
     fits = (it.session for it in readers if (it.first <= seq <= it.last if seq else it.own))
     return next(fits, None)
 
 
-def _looked_at(index: Index, document: int, row: Row | None, session: int, search: Search) -> Document | None:
-    found = _told(row) if document & SEQS else _titled(index, document)
+def _looked_at(index: Index, spot: Spot, row: Row | None, session: int, search: Search) -> Document | None:
+    found = _told(row) if spot.seq else _titled(index, spot)
     if found is None:
         return None
     (role, text), at = found
@@ -224,11 +244,11 @@ def _looked_at(index: Index, document: int, row: Row | None, session: int, searc
         return None
     if (search.since is not None and at < search.since) or (search.until is not None and at >= search.until):
         return None
-    return Document(session, role, at, text)
+    return Document(session, spot.seq, role, at, text)
 
 
-def _titled(index: Index, document: int) -> tuple[Findable, int] | None:
-    found = index.title(document)
+def _titled(index: Index, spot: Spot) -> tuple[Findable, int] | None:
+    found = index.title(spot)
     return None if found is None else (Findable(TITLE, found[0]), found[1])
 
 
@@ -245,14 +265,6 @@ def readable(row: Row) -> Findable | None:
         row.check(None)
         return findable(row)
     return None
-
-
-def _matches(final: dict[int, float], documents: dict[int, Document]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for document in final:
-        session = documents[document].session
-        counts[session] = counts.get(session, 0) + 1
-    return counts
 
 
 def _grouped(final: dict[int, float], documents: dict[int, Document]) -> dict[int, float]:
@@ -275,28 +287,26 @@ class Place(NamedTuple):
 
 
 def answers(
-    asked: Question, lists: Lists, findings: list[Finding], search: Search, place: Callable[[int], Place]
+    asked: Question, lists: Lists, findings: list[Finding], search: Search, places: Mapping[int, Place]
 ) -> list[Answer]:
     """Findings as they are told, with what was said around them."""
-    values = _term_values(asked, lists)
-    places: dict[int, Place] = {}
+    values, wanted = _term_values(asked, lists), ranking.wanted(asked)
     told = []
-    for document, score, matches, (session, role, at, text) in findings:
-        if session not in places:
-            places[session] = place(session)
-        there, seq = places[session], document & SEQS
+    for _, score, matches, (session, seq, role, at, text) in findings:
+        there = places[session]
+        before, after = _around(there, seq, search.around)
         told.append(
             Answer(
                 session=session,
                 seq=seq,
                 at=moment(at),
                 role=role,
-                snippet=snippet(text, asked, values, search.marks),
+                snippet=snippet(text, wanted, values, search.marks),
                 score=round(score, 4),
                 matches=matches,
                 hidden=bool(seq) and not holds(there.spans, seq),
-                before=_around(there, seq, search.around, -1) if seq else (),
-                after=_around(there, seq, search.around, 1),
+                before=before,
+                after=after,
             )
         )
     return told
@@ -310,22 +320,27 @@ def _term_values(asked: Question, lists: Lists) -> dict[str, float]:
     return values
 
 
-def _around(place: Place, seq: int, count: int, step: int) -> tuple[Message, ...]:
-    """The messages next to an entry, in the order of the log."""
-    first, last = (1, seq - 1) if step < 0 else (seq + 1, place.head)
-    found: list[Message] = []
-    if count < 1 or first > last:
-        return ()
-    for row in place.log.rows(first, last, reverse=step < 0, page=max(4, 2 * count)):
-        if row.kind == "message":
-            with suppress(Damaged, *MISTYPED):
-                message = row.entry("").message
-                assert message is not None
-                found.append(message)
-        if len(found) >= count:
-            break
-    return tuple(reversed(found) if step < 0 else found)
+def _around(place: Place, seq: int, count: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The messages right before and right after an entry, in the order of the log. Mostly one look finds them."""
+    if not count:
+        return (), ()
+    near = list(place.log.rows(max(1, seq - 2 * count), min(place.head, seq + 2 * count), page=4 * count + 1))
+    before = [message for row in reversed(near) if row.seq < seq and (message := _message(row)) is not None]
+    after = [message for row in near if row.seq > seq and (message := _message(row)) is not None]
+    if len(before) < count and seq > 2 * count + 1:
+        before = _farther(place.log.rows(1, seq - 1, reverse=True, page=32), count)
+    if len(after) < count and seq + 2 * count < place.head:
+        after = _farther(place.log.rows(seq + 1, place.head, page=32), count)
+    return tuple(reversed(before[:count])), tuple(after[:count])
 
 
-def document_of(log: int, seq: int) -> int:
-    return log * LOG + seq
+def _farther(rows: Iterator[Row], count: int) -> list[Message]:
+    return list(islice((message for row in rows if (message := _message(row)) is not None), count))
+
+
+def _message(row: Row) -> Message | None:
+    if row.kind != "message":
+        return None
+    with suppress(Damaged, *MISTYPED):
+        return row.entry("").message
+    return None

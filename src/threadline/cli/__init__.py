@@ -21,6 +21,7 @@ from threadline.cli.desk import Desk, common
 COMMANDS = {
     "ls": ("threadline.cli.ls", "List sessions, the latest change first."),
     "show": ("threadline.cli.show", "Show a conversation, as a person reads it."),
+    "search": ("threadline.cli.search", "Find where something was said."),
     "log": ("threadline.cli.log", "List the raw entries of a session: all that ever happened."),
     "tail": ("threadline.cli.log", "Show the last entries, and with -f new ones as they are written."),
     "context": ("threadline.cli.context", "Print exactly what would be sent to a model."),
@@ -42,6 +43,7 @@ COMMANDS = {
     "doctor": ("threadline.cli.doctor", "Explain what is wrong with the store, and what mends it."),
     "backup": ("threadline.cli.care", "Copy the store to a new file, while others write."),
     "stats": ("threadline.cli.care", "Show how much there is in the store."),
+    "index": ("threadline.cli.index", "Bring the search index up to date, drop it or make it anew."),
     "memory": ("threadline.cli.memory", "Claim, recall and look after what agents know of a project."),
     "mcp": ("threadline.cli.mcp", "Serve memory and past sessions to an agent, over MCP."),
     "import": ("threadline.cli.import_", "Bring in sessions of other tools: mycode, nanobot, power-loop and more."),

@@ -6,6 +6,7 @@ import click
 
 import threadline
 from threadline import CopyProgress, CopyReport, Store
+from threadline.cli import words
 from threadline.cli.desk import Desk, command
 
 
@@ -34,6 +35,8 @@ def copied(desk: Desk, here: Store, there: Store) -> CopyReport:
 
 
 def tell(desk: Desk, report: CopyReport) -> None:
-    desk.give(report, f"{report.sessions:,} sessions, {report.made:,} of them new; {report.entries:,} entries copied")
+    memory = f", {words.count(report.nodes, 'node')} of memories" if report.nodes else ""
+    told = f"{report.sessions:,} sessions, {report.made:,} of them new; {report.entries:,} entries copied{memory}"
+    desk.give(report, told)
     for problem in () if desk.as_json else report.problems:
         desk.warn(f"not copied whole: {problem.session}: {problem.what}")

@@ -18,6 +18,7 @@ from threadline.cli import words
 from threadline.cli.desk import Desk, command, complete_id
 
 SUFFIXES = {"jsonl": ".jsonl", "markdown": ".md", "html": ".html", "openai": ".json", "anthropic": ".json"}
+SUFFIXES |= {"nanobot": ".jsonl", "power-loop": ".db"}  # a session of mycode is a folder
 TOGETHER = "jsonl"  # the one format that has room for several sessions in one file
 MEMORY = "mnemo"  # the one format that holds no sessions, but a working memory
 NAME_CHARS = 100

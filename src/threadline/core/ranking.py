@@ -1,30 +1,35 @@
 """Which documents answer a question best, and which sessions.
 
-A document is an entry, by a number: its log's number times `LOG`, plus its seq. So entries of one log stand together,
-and neighbours are neighbours. `first` ranks by which units a document has and how long it is, from lists of documents
-alone; `closer` looks into the texts of the best of them. A session counts, too: an entry of one that speaks of all of
-the question, before it or after it, answers better than the same words elsewhere."""
+A document is an entry, by a number that an index gave it. Of 64 numbers in a row, all are entries of one log, in their
+order: a *stretch*, so that neighbours are neighbours. `first` ranks by which units a document has, from lists of
+documents alone; `closer` looks into the texts of the best of them. What is said around an entry counts, too: one in
+the midst of others that speak of the question answers it better than the same words elsewhere."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from math import log1p
+from typing import TypeAlias
 
 from msgspec import Struct
 
 from threadline.core.questions import Question, Unit
+from threadline.core.words import Wanted
 
-SEQ_BITS = 26  # 67 million entries in one log
-LOG = 1 << SEQ_BITS
-SEQS = LOG - 1
+STRETCH_BITS = 6
+STRETCH = 1 << STRETCH_BITS
 
-K1, B = 1.2, 0.6  # Okapi BM25: how soon more of the same stops to count, and how much length does
-NEAR = 0.35  # what the neighbours of an entry add to it
+K1, B = 1.2, 0.4  # Okapi BM25: how soon more of the same stops to count, and how much length does
+NEAR = 0.1  # what the neighbours of an entry add to it
 REACH = (1, 2)  # how far away they may be
-SESSION = 0.45  # what the whole session adds
-CLOSE = 0.3  # what units add that follow each other in the text as they do in the question
+SESSION = 0.2  # what the whole session adds
+CLOSE = 0.6  # what units add that follow each other in the text as they do in the question
 WINDOW = 8  # terms
 FADING = (1.0, 0.3, 0.15)  # what the best entries of a session count for it
+
+
+Spots: TypeAlias = tuple[Mapping[str, list[int]], int]  # where terms stand in a text, and how many it has in all
 
 
 class Lists(Struct):
@@ -38,15 +43,16 @@ class Lists(Struct):
     counts: dict[Unit, int]
 
     def rarity(self, unit: Unit) -> float:
-        count = self.counts.get(unit, len(self.documents.get(unit, ())))
-        return log1p((self.total - min(count, self.total) + 0.5) / (count + 0.5))
+        """One that more than half of the documents have, or seem to have, counts as if half of them had it."""
+        count = min(self.counts.get(unit, len(self.documents.get(unit, ()))), self.total / 2)
+        return log1p((self.total - count + 0.5) / (count + 0.5))
 
 
 class Scores(Struct):
-    """Of documents, and of the logs that they stand in."""
+    """Of documents, and of the stretches that they stand in."""
 
     documents: dict[int, float]
-    logs: dict[int, float]
+    stretches: dict[int, float]
 
 
 def worth(question: Question, lists: Lists) -> dict[Unit, float]:
@@ -57,25 +63,17 @@ def worth(question: Question, lists: Lists) -> dict[Unit, float]:
 def first(question: Question, lists: Lists) -> Scores:
     """A first ranking, by which units a document has: no text is read for it."""
     documents: dict[int, float] = {}
-    logs: dict[int, float] = {}
+    stretches: dict[int, float] = {}
     for unit, value in worth(question, lists).items():
         found = lists.documents.get(unit, ())
         for document in found:
             documents[document] = documents.get(document, 0.0) + value
-        for log, count in _by_log(found).items():
-            logs[log] = logs.get(log, 0.0) + value * count / (count + 0.5)
+        for stretch, count in Counter(document >> STRETCH_BITS for document in found).items():
+            stretches[stretch] = stretches.get(stretch, 0.0) + value * count / (count + 0.5)
     for unit in question.required:
         having = set(lists.documents.get(unit, ()))
         documents = {document: score for document, score in documents.items() if document in having}
-    return Scores(documents, logs)
-
-
-def _by_log(documents: Iterable[int]) -> dict[int, int]:
-    counts: dict[int, int] = {}
-    for document in documents:
-        log = document >> SEQ_BITS
-        counts[log] = counts.get(log, 0) + 1
-    return counts
+    return Scores(documents, stretches)
 
 
 def evened(scores: Mapping[int, float], lengths: Mapping[int, int], average: float) -> dict[int, float]:
@@ -86,19 +84,29 @@ def evened(scores: Mapping[int, float], lengths: Mapping[int, int], average: flo
     }
 
 
-def closer(question: Question, lists: Lists, texts: Mapping[int, Sequence[str]], around: Scores) -> dict[int, float]:
-    """The final score of documents whose terms are at hand. Those that do not match any more are left out."""
+def wanted(question: Question) -> Wanted:
+    beginnings = [unit.terms[-1] for unit in question.units if unit.begins]
+    return Wanted((term for unit in question.units for term in unit.terms), beginnings)
+
+
+def closer(question: Question, lists: Lists, texts: Mapping[int, Spots], around: Scores) -> dict[int, float]:
+    """The final score of documents in which it is known where the terms stand."""
     values = worth(question, lists)
-    own = {document: _bm25(values, terms, lists.average) for document, terms in texts.items()}
+    own = {document: _bm25(values, spots, lists.average) for document, spots in texts.items()}
     best = max(own.values(), default=0.0)
-    top = max(around.logs.values(), default=0.0) or 1.0
+    top = max(around.stretches.values(), default=0.0) or 1.0
     return {
         document: score
         + NEAR * _neighbours(document, around.documents)
-        + SESSION * best * around.logs.get(document >> SEQ_BITS, 0.0) / top
+        + SESSION * best * around.stretches.get(document >> STRETCH_BITS, 0.0) / top
         for document, score in own.items()
-        if score and all(has(unit, texts[document]) for unit in question.required)
     }
+
+
+def matches(question: Question, spots: Spots) -> bool:
+    """Whether a text has what must be there, and anything of the question at all."""
+    found, _ = spots
+    return bool(found) and all(_occurrences(unit, found) for unit in question.required)
 
 
 def _neighbours(document: int, scores: Mapping[int, float]) -> float:
@@ -106,18 +114,13 @@ def _neighbours(document: int, scores: Mapping[int, float]) -> float:
     return sum(max(scores.get(document - step, 0.0), scores.get(document + step, 0.0)) / (step + 1) for step in REACH)
 
 
-def _bm25(values: Mapping[Unit, float], terms: Sequence[str], average: float) -> float:
-    wanted = {term for unit in values for term in unit.terms}
-    spots: dict[str, list[int]] = {}
-    begins = [unit for unit in values if unit.begins]
-    for i, term in enumerate(terms):
-        if term in wanted:
-            spots.setdefault(term, []).append(i)
-    norm = K1 * (1 - B + B * len(terms) / max(average, 1.0))
+def _bm25(values: Mapping[Unit, float], spots: Spots, average: float) -> float:
+    found, length = spots
+    norm = K1 * (1 - B + B * length / max(average, 1.0))
     score = close = 0.0
     before: list[int] = []
     for unit, value in values.items():
-        at = _occurrences(unit, spots) if unit not in begins else _beginning(unit, terms)
+        at = _occurrences(unit, found)
         if at:
             score += value * len(at) * (K1 + 1) / (len(at) + norm)
             if before and len(unit.terms) == 1 and _follow(before, at):
@@ -127,21 +130,14 @@ def _bm25(values: Mapping[Unit, float], terms: Sequence[str], average: float) ->
 
 
 def _occurrences(unit: Unit, spots: Mapping[str, list[int]]) -> list[int]:
-    first = spots.get(unit.terms[0], [])
-    if len(unit.terms) == 1 or not first:
-        return first
-    rest = [set(spots.get(term, ())) for term in unit.terms[1:]]
-    return [at for at in first if all(at + i in there for i, there in enumerate(rest, 1))]
-
-
-def _beginning(unit: Unit, terms: Sequence[str]) -> list[int]:
-    last = unit.terms[-1]
-    size = len(unit.terms)
-    return [
-        i - size + 1
-        for i, term in enumerate(terms)
-        if term.startswith(last) and i >= size - 1 and tuple(terms[i - size + 1 : i]) == unit.terms[:-1]
-    ]
+    *firsts, last = unit.terms
+    ends = spots.get(last, [])
+    if unit.begins:
+        ends = [at for term, there in spots.items() if term.startswith(last) for at in there]
+    for back, term in enumerate(reversed(firsts), 1):
+        before = set(spots.get(term, ()))
+        ends = [at for at in ends if at - back in before]
+    return ends
 
 
 def _follow(before: list[int], at: list[int]) -> bool:
@@ -150,14 +146,10 @@ def _follow(before: list[int], at: list[int]) -> bool:
 
 
 def has(unit: Unit, terms: Sequence[str]) -> bool:
-    """Whether a text has the unit."""
-    if unit.begins:
-        return bool(_beginning(unit, terms))
-    wanted = {*unit.terms}
+    """Whether a text of these terms has the unit."""
     spots: dict[str, list[int]] = {}
     for i, term in enumerate(terms):
-        if term in wanted:
-            spots.setdefault(term, []).append(i)
+        spots.setdefault(term, []).append(i)
     return bool(_occurrences(unit, spots))
 
 

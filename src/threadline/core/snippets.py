@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from threadline.core.questions import Question
-from threadline.core.words import composed, places
+from threadline.core.words import Wanted, composed
 
 CHARS = 160
 LOOK_CHARS = 40_000  # of a very long text: beyond that, nobody waits for the best place
@@ -15,23 +14,20 @@ JOINTS = frozenset("_./-:\\")  # between words of one identifier or path
 Span = tuple[int, int]
 
 
-def snippet(text: str, question: Question, values: dict[str, float], marks: tuple[str, str] = MARKS) -> str:
-    """About `CHARS` characters around the place that has most of what was asked for, on one line.
+def snippet(text: str, wanted: Wanted, values: dict[str, float], marks: tuple[str, str] = MARKS) -> str:
+    """About `CHARS` characters around the place that has most of what is wanted, on one line.
 
     `values` says what a term counts."""
     text = composed(text)
-    spots = [(first, last, value) for first, last, value in _spots(text, question, values)]
+    spots = list(_spots(text, wanted, values))
     start, end = _window(text, spots)
     marked = _marked(text, start, end, _joined(text, ((first, last) for first, last, _ in spots)), marks)
     return f"{'…' if start else ''}{' '.join(marked.split())}{'…' if end < len(text) else ''}"
 
 
-def _spots(text: str, question: Question, values: dict[str, float]) -> Iterable[tuple[int, int, float]]:
-    begins = tuple(unit.terms[-1] for unit in question.units if unit.begins)
-    for first, last, found in places(text[:LOOK_CHARS]):
-        value = max((values.get(term, 0.0) for term in found), default=0.0)
-        if value or (begins and any(term.startswith(begins) for term in found)):
-            yield first, last, value or 1.0
+def _spots(text: str, wanted: Wanted, values: dict[str, float]) -> Iterator[tuple[int, int, float]]:
+    for first, last, found in wanted.places(text[:LOOK_CHARS]):
+        yield first, last, max(values.get(term, 1.0) for term in found)
 
 
 def _window(text: str, spots: list[tuple[int, int, float]]) -> Span:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 
 from threadline.core.stems import stem
@@ -17,6 +17,7 @@ from threadline.core.stems import stem
 VERSION = 1  # of these rules: an index that was made by others is made anew
 
 TERM_CHARS = 64  # a longer one is cut: more than any hash in hexadecimal
+WORD_CHARS = 6  # of a word and the space after it, about
 CAMEL_CHARS = 40  # longer mixtures of cases are nobody's words but base64
 HEAD_CHARS, TAIL_CHARS = 150_000, 50_000  # of a longer text: how it begins and how it ends
 
@@ -65,12 +66,60 @@ def _words(text: str) -> list[str]:
     return _ASCII_WORD.findall(text) if text.isascii() else _WORD.findall(unicodedata.normalize("NFC", text))
 
 
-def places(text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
-    """Where each word stands in a text (normalised as `composed` does it), and its terms."""
-    for found in (_ASCII_WORD if text.isascii() else _WORD).finditer(text):
-        for first, last, word in _unjoined(found.group(), found.start()):
-            parts, joined = parts_of(word)
-            yield first, last, (*parts, joined) if joined else parts
+class Wanted:
+    """Terms to look for in texts. Most words of a text are none of them, and their first letters tell: a stem is the
+    beginning of its word, but for its last letters."""
+
+    def __init__(self, terms: Iterable[str], beginnings: Iterable[str] = ()) -> None:
+        self.beginnings = tuple(beginnings)
+        self.terms = frozenset(terms)
+        heads = {term[: min(6, max(1, len(term) - 2))] for term in (*self.terms, *self.beginnings) if term.isascii()}
+        either = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in head) for head in sorted(heads))
+        humps = "[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]+[a-z][A-Za-z0-9]*"  # parts of those begin anywhere
+        self._likely = re.compile(f"(?<![A-Za-z0-9])(?:(?:{'|'.join(either)})[A-Za-z0-9]*|{humps})")
+
+    def holds(self, term: str) -> bool:
+        return term in self.terms or (bool(self.beginnings) and term.startswith(self.beginnings))
+
+    def spots(self, text: str) -> tuple[dict[str, list[int]], int]:
+        """Where in a text they stand, counted in terms, and how many terms it has. In plain ASCII only likely words are
+        looked at: then distances are rough, but neighbours are neighbours."""
+        if text.isascii():
+            return self._roughly(text)
+        found: dict[str, list[int]] = {}
+        at = 0
+        for word in _words(text):
+            at += self._note(found, word, at)
+        return found, at
+
+    def _roughly(self, text: str) -> tuple[dict[str, list[int]], int]:
+        found: dict[str, list[int]] = {}
+        at = end = 0
+        for likely in self._likely.finditer(text):
+            if _ASCII_WORD.search(text, end, likely.start()):
+                at += 1 + (likely.start() - end) // WORD_CHARS
+            at += self._note(found, likely.group(), at)
+            end = likely.end()
+        return found, len(_ASCII_WORD.findall(text))
+
+    def _note(self, found: dict[str, list[int]], word: str, at: int) -> int:
+        """Write down which of them a word is, or its parts are; how many terms it has."""
+        parts, whole = parts_of(word)
+        for i, term in enumerate(parts):
+            if self.holds(term):
+                found.setdefault(term, []).append(at + i)
+        if whole is not None and self.holds(whole):
+            found.setdefault(whole, []).append(at)
+        return len(parts)
+
+    def places(self, text: str) -> Iterator[tuple[int, int, tuple[str, ...]]]:
+        """Where in a text (normalised as `composed` does it) there are words of them, and their terms."""
+        for found in (self._likely if text.isascii() else _WORD).finditer(text):
+            for first, last, word in _unjoined(found.group(), found.start()):
+                parts, whole = parts_of(word)
+                terms = tuple(filter(self.holds, (*parts, whole) if whole else parts))
+                if terms:
+                    yield first, last, terms
 
 
 def _unjoined(word: str, start: int) -> Iterator[tuple[int, int, str]]:

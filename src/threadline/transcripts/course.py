@@ -5,8 +5,10 @@ leads to a place of ours."""
 
 from __future__ import annotations
 
+from array import array
 from base64 import b64encode
 from datetime import datetime
+from itertools import repeat
 from typing import Any, NamedTuple
 
 from threadline import Message, ToolCall, ToolResult
@@ -14,6 +16,7 @@ from threadline.transcripts.sources import Damage
 from threadline.transcripts.timeline import Timeline, UsageLike
 
 RAW_MAX = 2**20  # of a damaged line that is kept as it was
+WEIGHT = 2**48 - 1
 
 
 class Shown(NamedTuple):
@@ -30,15 +33,14 @@ class Course:
     def __init__(self, timeline: Timeline) -> None:
         self.timeline = timeline
         self.shown: list[Shown] = []
-        self._calls: dict[int, tuple[list[str], list[str]]] = {}
+        self._balances = array("q")  # by place: the calls that it makes, less those that it answers
 
     def append(
         self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, raw: bytes | None = None
     ) -> int:
         place = self.timeline.append(message, at=at, usage=usage, raw=raw)
-        if calls_or_results := [part for part in message.parts if type(part) is ToolCall or type(part) is ToolResult]:
-            calls = [part.id for part in calls_or_results if type(part) is ToolCall]
-            self._calls[place] = (calls, [part.call_id for part in calls_or_results if type(part) is ToolResult])
+        if balance := _balance(message):
+            self._weigh(place, balance)
         self.shown.append(Shown(place, place, note=bool(message.meta.get("hidden"))))
         return place
 
@@ -73,8 +75,8 @@ class Course:
 
     def moved(self, old: int, new: int) -> None:
         """A message stands in a new place: it was written again where a fold left it standing."""
-        if old in self._calls:
-            self._calls[new] = self._calls[old]
+        if balance := self._balance_at(old):
+            self._weigh(new, balance)
 
     def cut(self, length: int, *, at: datetime | None = None) -> None:
         """Show only the first so many, as a slice of a list would."""
@@ -89,8 +91,29 @@ class Course:
         self.timeline.note({"file": name, "offset": damage.offset, "what": damage.what, **raw}, "damaged_line")
 
     def _splits_no_pair(self, places: list[int]) -> bool:
-        pairs = [self._calls.get(place, ([], [])) for place in places]
-        return sorted(id for calls, _ in pairs for id in calls) == sorted(id for _, results in pairs for id in results)
+        """Whether the calls and results of a run come to nothing, and it begins with a call and ends with a result."""
+        found = [balance for balance in map(self._balance_at, places) if balance]
+        return not sum(found) and (not found or found[0] > 0 > found[-1])
+
+    def _weigh(self, place: int, balance: int) -> None:
+        if len(self._balances) <= place:
+            self._balances.extend(repeat(0, place + 1 - len(self._balances)))
+        self._balances[place] = balance
+
+    def _balance_at(self, place: int) -> int:
+        return self._balances[place] if place < len(self._balances) else 0
+
+
+def _balance(message: Message) -> int:
+    """A number for the calls that a message makes less one for those that it answers. Over a run that holds every call
+    with its result they come to nothing, and hardly ever otherwise; a million of them take 8 MB."""
+    balance = 0
+    for part in message.parts:
+        if type(part) is ToolCall:
+            balance += hash(part.id) & WEIGHT
+        elif type(part) is ToolResult:
+            balance -= hash(part.call_id) & WEIGHT
+    return balance
 
 
 def standing(summary: str) -> Message:

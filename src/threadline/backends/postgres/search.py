@@ -14,16 +14,17 @@ from threadline.backends.backend import Piece, Record, Ref
 from threadline.backends.log import PiecedLog
 from threadline.backends.postgres import places
 from threadline.backends.postgres.changes import LATE_US
+from threadline.backends.postgres.founding import ENDLESS
 from threadline.backends.postgres.places import realm_of
 from threadline.backends.postgres.rows import record_of, row_of, said, stored_or_none
 from threadline.backends.postgres.statements import SQL as QUERIES
 from threadline.backends.postgres.statements import Connection, Values, numbers
 from threadline.backends.postgres.transactions import log_of
-from threadline.backends.searching import Listing, Place, Reader, answers, find, readable
+from threadline.backends.searching import Listing, Place, Reader, Spot, answers, find, readable
 from threadline.core.about import About
 from threadline.core.entries import Row, stored
 from threadline.core.questions import Unit
-from threadline.core.ranking import LOG, SEQ_BITS, SEQS
+from threadline.core.ranking import STRETCH
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.view import spans_after
 from threadline.core.words import VERSION, terms
@@ -116,7 +117,7 @@ class _Budget:
 
 def _index_session(connection: Connection, realm: bytes, tree: bytes, session: int, budget: _Budget) -> bool:
     """All that a session reads: also of the logs of others, who may be gone before they are indexed."""
-    ref = places.ref_at(connection, places.Place(tree, session, b""))
+    ref = ref_at(connection, tree, session)
     return ref is None or all(_index_log(connection, realm, ref, piece, budget) for piece in ref.lineage)
 
 
@@ -133,7 +134,7 @@ def _index_log(connection: Connection, realm: bytes, ref: Ref, piece: Piece, bud
         upto = row.seq
         budget.rows += 1
         told = readable(row)
-        if told is not None and row.seq <= SEQS:
+        if told is not None:
             words = [_role_term(told.role), *terms(told.text)]
             _insert(connection, realm, ref.tree, piece.log, row.seq, words, budget)
     else:
@@ -200,30 +201,36 @@ def _drop(connection: Connection, realm: bytes) -> None:
 def search(connection: Connection, asked: Search) -> list[tuple[Record, Answer]]:
     index = _Index(connection, asked)
     question, lists, found = find(index, asked)
-    records = {session: index.record(session) for session in {finding.about.session for finding in found}}
+    sessions = {finding.about.session for finding in found}
+    records = {session: index.record(session) for session in sessions}
+    places = {session: _place(connection, index.trees[session], records[session]) for session in sessions}
+    return [(records[told.session], told) for told in answers(question, lists, found, asked, places)]
 
-    def place(session: int) -> Place:
-        ref = places.ref_at(connection, places.Place(index.trees[session], session, b""))
-        if ref is None:
-            raise NotFound("session", session)
-        log, state = log_of(connection, ref), records[session].state
-        with suppress(Damaged):
-            return Place(log, spans_after(log, state.view, state.head), state.head)
-        return Place(log, ((1, state.head),), state.head)
 
-    return [(records[told.session], told) for told in answers(question, lists, found, asked, place)]
+def _place(connection: Connection, tree: bytes, record: Record) -> Place:
+    ref = ref_at(connection, tree, record.number)
+    if ref is None:
+        raise NotFound("session", record.id)
+    log, state = log_of(connection, ref), record.state
+    with suppress(Damaged):
+        return Place(log, spans_after(log, state.view, state.head), state.head)
+    return Place(log, ((1, state.head),), state.head)
+
+
+def ref_at(connection: Connection, tree: bytes, session: int) -> Ref | None:
+    return places.ref_at(connection, places.Place(tree, session, b""))
 
 
 class _Index:
-    """See `backends.searching.Index`. Logs are numbered as they come: their own numbers are too large."""
+    """See `backends.searching.Index`. Documents are numbered as they come: rows have no numbers of their own."""
 
     def __init__(self, connection: Connection, asked: Search) -> None:
         self._connection = connection
         self._asked = asked
         self._realm = realm_of(asked.namespace)
         self._role = "" if asked.role is None else f" & '{_role_term(asked.role)}'"
-        self._logs: dict[tuple[bytes, int], int] = {}
-        self._names: list[tuple[bytes, int]] = []
+        self._numbers: dict[tuple[bytes, int, int], int] = {}
+        self._parts: list[tuple[bytes, int, int]] = []
         self._lengths: dict[int, int] = {}
         self.trees: dict[int, bytes] = {}
         self._name = "documents"
@@ -234,10 +241,12 @@ class _Index:
             self._where |= {"tree": asked.tree, "logs": numbers(log for log, _, _ in pieces)}
 
     def _document(self, tree: bytes, log: int, seq: int) -> int:
-        if (tree, log) not in self._logs:
-            self._logs[tree, log] = len(self._names)
-            self._names.append((tree, log))
-        return self._logs[tree, log] * LOG + seq
+        part = (tree, log, seq // STRETCH)
+        number = self._numbers.get(part)
+        if number is None:
+            number = self._numbers[part] = len(self._parts)
+            self._parts.append(part)
+        return number * STRETCH + seq % STRETCH
 
     def size(self) -> tuple[int, int]:
         _, _, _, docs, words = _state(self._connection, self._realm)
@@ -266,8 +275,15 @@ class _Index:
     def lengths(self, documents: Sequence[int]) -> dict[int, int]:
         return {document: self._lengths[document] for document in documents if document in self._lengths}
 
-    def readers(self, logs: Iterable[int]) -> dict[int, list[Reader]]:
-        named = [self._names[log] for log in logs]
+    def spots(self, documents: Sequence[int]) -> dict[int, Spot]:
+        found = {}
+        for document in documents:
+            tree, log, part = self._parts[document // STRETCH]
+            found[document] = Spot((tree, log), part * STRETCH + document % STRETCH)
+        return found
+
+    def readers(self, logs: Iterable[tuple[bytes, int]]) -> dict[tuple[bytes, int], list[Reader]]:
+        named = [*logs]
         values = {
             "trees": [tree for tree, _ in named],
             "logs": numbers(log for _, log in named),
@@ -277,27 +293,26 @@ class _Index:
             "cwd": stored_or_none(self._asked.cwd),
             "agent": stored_or_none(self._asked.agent),
         }
-        found: dict[int, list[Reader]] = {}
+        found: dict[tuple[bytes, int], list[Reader]] = {}
         for tree, log, session, first, last, own in many(self._connection, "readers", values):
             self.trees[session] = tree
-            found.setdefault(self._logs[tree, log], []).append(Reader(session, first, last, own))
+            found.setdefault((tree, log), []).append(Reader(session, first, last, own))
         return found
 
-    def rows(self, documents: Sequence[int]) -> dict[int, Row]:
-        named = [(*self._names[document >> SEQ_BITS], document & SEQS) for document in documents]
+    def rows(self, spots: Sequence[Spot]) -> dict[Spot, Row]:
         values = {
-            "trees": [tree for tree, _, _ in named],
-            "logs": numbers(log for _, log, _ in named),
-            "seqs": numbers(seq for _, _, seq in named),
+            "trees": [tree for (tree, _), _ in spots],
+            "logs": numbers(log for (_, log), _ in spots),
+            "seqs": numbers(seq for _, seq in spots),
         }
         found = {}
         for tree, log, *columns in many(self._connection, "entries", values):
-            ref = Ref(0, "", None, (Piece(log, 0, SEQS),), tree)
-            found[self._document(tree, log, columns[0])] = log_of(self._connection, ref)._whole(row_of(columns))
+            ref = Ref(0, "", None, (Piece(log, 0, ENDLESS),), tree)
+            found[Spot((tree, log), columns[0])] = log_of(self._connection, ref)._whole(row_of(columns))
         return found
 
-    def title(self, document: int) -> tuple[str, int] | None:
-        found = _titled(self._connection, *self._names[document >> SEQ_BITS])
+    def title(self, spot: Spot) -> tuple[str, int] | None:
+        found = _titled(self._connection, *spot.log)
         if found is None or found[0].titled_by is None or not found[0].title:
             return None
         return found[0].title, found[1]
@@ -320,7 +335,7 @@ class _Index:
                 yield from self._late(tree, session, log, head, upto)
 
     def _late(self, tree: bytes, session: int, own: int, head: int, upto: int) -> Iterator[tuple[int, Sequence[str]]]:
-        ref = places.ref_at(self._connection, places.Place(tree, session, b""))
+        ref = ref_at(self._connection, tree, session)
         if ref is None:
             return
         for row in log_of(self._connection, ref).rows(max(upto + 1, ref.lineage[-1].first), head):

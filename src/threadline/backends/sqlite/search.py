@@ -13,18 +13,19 @@ from threadline.backends import sql
 from threadline.backends.backend import Piece, Record, Ref
 from threadline.backends.blobs import MARK, decompress, packed, unpack
 from threadline.backends.log import PiecedLog
-from threadline.backends.searching import FEW, Listing, Place, Reader, answers, document_of, find, readable
+from threadline.backends.searching import FEW, Listing, Place, Reader, Spot, answers, find, readable
 from threadline.backends.sqlite import rows
-from threadline.backends.sqlite.sessions import records_of, ref_of
+from threadline.backends.sqlite.sessions import records_of
+from threadline.backends.sqlite.transactions import ENDLESS
 from threadline.core import codec
 from threadline.core.about import decode as about_of
-from threadline.core.entries import Row, row_of, stored, text
+from threadline.core.entries import Row, row_of, stored, text, text_or_none
 from threadline.core.questions import Unit
-from threadline.core.ranking import SEQ_BITS, SEQS
+from threadline.core.ranking import STRETCH
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.view import spans_after
 from threadline.core.words import VERSION, terms
-from threadline.errors import Damaged, NotFound
+from threadline.errors import Damaged
 
 SQL = sql.queries("sqlite", "search.sql")
 
@@ -110,8 +111,8 @@ def _index_entries(connection: apsw.Connection) -> None:
     for entry, log, *columns in connection.execute(SQL["rows_after"], (upto, STEP_ROWS)):
         upto = entry
         words = _terms_of(_whole(connection, log, row_of(columns)))
-        if words and columns[0] <= SEQS:
-            found[document_of(log, columns[0])] = words
+        if words:
+            found[_number(connection, log, columns[0])] = words
             chars += sum(map(len, words))
         if chars >= STEP_CHARS:
             break
@@ -120,8 +121,18 @@ def _index_entries(connection: apsw.Connection) -> None:
     run(connection, "set_entry", (upto, len(found), sum(map(len, found.values()))))
 
 
+def _number(connection: apsw.Connection, log: int, seq: int) -> int:
+    """The number of a document, new or known."""
+    part, place = divmod(seq, STRETCH)
+    found = one(connection, "stretch", (log, part))
+    if found is None:
+        run(connection, "insert_stretch", (log, part))
+        return connection.last_insert_rowid() * STRETCH + place
+    return int(found[0]) * STRETCH + place
+
+
 def _insert(connection: apsw.Connection, document: int, words: list[str]) -> None:
-    run(connection, "insert_words", (document, " ".join(words)))
+    run(connection, "insert_words", (document, " ".join(dict.fromkeys(words))))
     run(connection, "insert_doc", (document, len(words)))
 
 
@@ -147,17 +158,16 @@ def _whole(connection: apsw.Connection, log: int, row: Row) -> Row:
     return row
 
 
-def expected(connection: apsw.Connection) -> Iterator[tuple[int, int]]:
-    """What the index should hold: each document, and how many terms it has."""
+def expected(connection: apsw.Connection) -> Iterator[tuple[int, int, int]]:
+    """What the index should hold: log and seq of each document, and how many terms it has."""
     _, upto, _, _, _ = one(connection, "state")
     for entry, log, *columns in connection.execute(SQL["rows_after"], (0, -1)):
         if entry > upto:
             break
-        words = _terms_of(_whole(connection, log, row_of(columns)))
-        if words and columns[0] <= SEQS:
-            yield document_of(log, columns[0]), len(words)
+        if words := _terms_of(_whole(connection, log, row_of(columns))):
+            yield log, columns[0], len(words)
     for log, title in many(connection, "titles"):
-        yield document_of(log, 0), len(terms(text(title))) + 1
+        yield log, 0, len(terms(text(title))) + 1
 
 
 # -- titles --------------------------------------------------------------------------------------------
@@ -184,8 +194,7 @@ def _index_title(connection: apsw.Connection, session: int) -> None:
     forget_title(connection, session)
     words = terms(title or "")
     if title is not None and words:
-        document = document_of(found[1], 0)
-        _insert(connection, document, [_role_term("title"), *words])
+        _insert(connection, _number(connection, found[1], 0), [_role_term("title"), *words])
         run(connection, "set_title", (session, found[1], stored(title)))
         run(connection, "set_entry", (one(connection, "state")[1], 1, len(words) + 1))
 
@@ -200,15 +209,14 @@ def forget(connection: apsw.Connection, log: int, first: int, last: int | None =
     and the next search makes it anew."""
     if not is_made(connection):
         return
-    stretch = (document_of(log, first), document_of(log, SEQS if last is None else min(last, SEQS)))
-    for (document,) in many(connection, "docs_between", stretch):
-        found = one(connection, "row", (log, document & SEQS))
+    for document, seq in many(connection, "docs_between", (log, first, ENDLESS if last is None else last)):
+        found = one(connection, "row", (log, seq))
         words = None if found is None else _terms_of(_whole(connection, log, row_of(found[2:])))
-        if document & SEQS and words is None:
+        if words is None:
             drop(connection)
             return
-        if words is not None:
-            _delete(connection, document, words)
+        _delete(connection, document, words)
+    run(connection, "delete_stretches", (log,))
 
 
 def forget_title(connection: apsw.Connection, session: int) -> None:
@@ -218,8 +226,9 @@ def forget_title(connection: apsw.Connection, session: int) -> None:
     found = one(connection, "title", (session,))
     if found is not None:
         log, title = found
-        _delete(connection, document_of(log, 0), [_role_term("title"), *terms(text(title))])
+        _delete(connection, _number(connection, log, 0), [_role_term("title"), *terms(text(title))])
         run(connection, "delete_title", (session,))
+        run(connection, "delete_stretches", (log,))
     run(connection, "done_retitled", (session,))
 
 
@@ -230,7 +239,7 @@ def clamp(connection: apsw.Connection) -> None:
 
 
 def _delete(connection: apsw.Connection, document: int, words: list[str]) -> None:
-    run(connection, "delete_words", (document, " ".join(words)))
+    run(connection, "delete_words", (document, " ".join(dict.fromkeys(words))))
     run(connection, "delete_doc", (document,))
     run(connection, "set_entry", (one(connection, "state")[1], -1, -len(words)))
 
@@ -239,30 +248,26 @@ def _delete(connection: apsw.Connection, document: int, words: list[str]) -> Non
 
 
 def search(connection: apsw.Connection, asked: Search) -> list[tuple[Record, Answer]]:
-    index = _Index(connection, asked)
-    question, lists, found = find(index, asked)
-    records = _records(connection, {finding.about.session for finding in found})
-
-    def place(session: int) -> Place:
-        ref = _ref(connection, session)
-        log, state = PiecedLog(ref, partial(rows.many, connection)), records[session].state
-        with suppress(Damaged):
-            return Place(log, spans_after(log, state.view, state.head), state.head)
-        return Place(log, ((1, state.head),), state.head)
-
-    return [(records[told.session], told) for told in answers(question, lists, found, asked, place)]
+    question, lists, found = find(_Index(connection, asked), asked)
+    sessions = codec.encode(list({finding.about.session for finding in found})).decode()
+    records = {record.number: record for record in records_of(connection, many(connection, "records", (sessions,)))}
+    places = {ref.number: _place(connection, ref, records[ref.number]) for ref in _refs(connection, sessions)}
+    return [(records[told.session], told) for told in answers(question, lists, found, asked, places)]
 
 
-def _records(connection: apsw.Connection, sessions: Iterable[int]) -> dict[int, Record]:
-    found = [rows.one(connection, "record", (session,)) for session in sessions]
-    return {record.number: record for record in records_of(connection, found)}
+def _refs(connection: apsw.Connection, sessions: str) -> Iterator[Ref]:
+    pieces: dict[int, list[Piece]] = {}
+    for session, *piece in many(connection, "lineages", (sessions,)):
+        pieces.setdefault(session, []).append(Piece(*piece))
+    for session, tree, id, key in many(connection, "sessions", (sessions,)):
+        yield Ref(session, text(id), text_or_none(key), tuple(pieces[session]), tree)
 
 
-def _ref(connection: apsw.Connection, session: int) -> Ref:
-    found = one(connection, "session", (session,))
-    if found is None:
-        raise NotFound("session", session)
-    return ref_of(connection, *found)
+def _place(connection: apsw.Connection, ref: Ref, record: Record) -> Place:
+    log, state = PiecedLog(ref, partial(rows.many, connection)), record.state
+    with suppress(Damaged):
+        return Place(log, spans_after(log, state.view, state.head), state.head)
+    return Place(log, ((1, state.head),), state.head)
 
 
 class _Index:
@@ -282,8 +287,10 @@ class _Index:
             "agent": None if asked.agent is None else stored(asked.agent),
             "few": FEW + 1,
         }
-        self._stretches = self._few_stretches()
         self._titles: dict[int, tuple[str, int]] = {}
+        self._late: dict[int, Spot] = {}
+        self._pieces: list[Piece] = []
+        self._stretches = self._few_stretches()
 
     def size(self) -> tuple[int, int]:
         if not self._there:
@@ -292,19 +299,21 @@ class _Index:
         return docs, words
 
     def documents(self, unit: Unit, limit: int) -> Listing:
-        found = self._matching(f"({_match(unit)}){self._role}", limit)
-        return Listing(found, len(found) if len(found) < limit else self._estimated(found))
+        return Listing(*self._matching(f"({_match(unit)}){self._role}", limit))
 
     def documents_of_all(self, units: Sequence[Unit], limit: int) -> list[int]:
-        return self._matching(" AND ".join(f"({_match(unit)})" for unit in units) + self._role, limit)
+        return self._matching(" AND ".join(f"({_match(unit)})" for unit in units) + self._role, limit)[0]
 
-    def _matching(self, match: str, limit: int) -> list[int]:
+    def _matching(self, match: str, limit: int) -> tuple[list[int], int]:
+        """Documents, the last first, and how many there are, about."""
         if not self._there:
-            return []
+            return [], 0
         if self._stretches is None:
-            return [found for (found,) in many(self._connection, "documents", (match, limit))]
+            found = [document for (document,) in many(self._connection, "documents", (match, limit))]
+            return found, len(found) if len(found) < limit else self._estimated(found)
         lists = (many(self._connection, "documents_between", (match, *between, limit)) for between in self._stretches)
-        return [found for there in lists for (found,) in there]
+        found = [document for there in lists for (document,) in there]
+        return found, len(found)
 
     def _estimated(self, found: list[int]) -> int:
         """How many there are, if they stand as close together everywhere as among the last of them."""
@@ -314,6 +323,19 @@ class _Index:
     def lengths(self, documents: Sequence[int]) -> dict[int, int]:
         return dict(many(self._connection, "lengths", (codec.encode(documents).decode(),))) if self._there else {}
 
+    def spots(self, documents: Sequence[int]) -> dict[int, Spot]:
+        wanted = codec.encode(list({document // STRETCH for document in documents})).decode()
+        there = many(self._connection, "stretches", (wanted,)) if self._there else []
+        parts = {stretch: (log, part * STRETCH) for stretch, log, part in there}
+        found = {}
+        for document in documents:
+            if document < 0:
+                found[document] = self._late[document]
+            elif document // STRETCH in parts:
+                log, first = parts[document // STRETCH]
+                found[document] = Spot(log, first + document % STRETCH)
+        return found
+
     def readers(self, logs: Iterable[int]) -> dict[int, list[Reader]]:
         found: dict[int, list[Reader]] = {}
         values = self._values | {"logs": codec.encode([*logs]).decode()}
@@ -321,18 +343,16 @@ class _Index:
             found.setdefault(log, []).append(Reader(session, first, last, bool(own)))
         return found
 
-    def rows(self, documents: Sequence[int]) -> dict[int, Row]:
+    def rows(self, spots: Sequence[Spot]) -> dict[Spot, Row]:
         found = {}
-        for document in documents:
-            log, seq = document >> SEQ_BITS, document & SEQS
-            if row := one(self._connection, "row", (log, seq)):
-                found[document] = _whole(self._connection, log, row_of(row[2:]))
+        for log, *columns in many(self._connection, "rows_at", (codec.encode(spots).decode(),)):
+            found[Spot(log, columns[0])] = _whole(self._connection, log, row_of(columns))
         return found
 
-    def title(self, document: int) -> tuple[str, int] | None:
-        if document in self._titles:
-            return self._titles[document]
-        found = one(self._connection, "title_of_log", (document >> SEQ_BITS,)) if self._there else None
+    def title(self, spot: Spot) -> tuple[str, int] | None:
+        if spot.log in self._titles:
+            return self._titles[spot.log]
+        found = one(self._connection, "title_of_log", (spot.log,)) if self._there else None
         if found is None:
             return None
         title, session = found
@@ -350,27 +370,31 @@ class _Index:
         return None
 
     def _stretches_of(self, sessions: list[int]) -> list[tuple[int, int]]:
-        found: set[tuple[int, int]] = set()
+        found: list[tuple[int, int]] = []
         for session in sessions:
             pieces = [Piece(*piece) for piece in many(self._connection, "pieces", (session,))]
-            for log, first, last in pieces:
-                found.add((document_of(log, first), document_of(log, min(last, SEQS))))
-            if pieces and pieces[-1].first > 0:
-                found.add((document_of(pieces[-1].log, 0), document_of(pieces[-1].log, 0)))
-        return _apart(sorted(found))
+            for log, first, last in [*pieces, *(Piece(piece.log, 0, 0) for piece in pieces[-1:])]:
+                self._pieces.append(Piece(log, first, last))
+                there = many(self._connection, "stretches_between", (log, first, last)) if self._there else []
+                found += ((n * STRETCH, n * STRETCH + STRETCH - 1) for n, _ in there)
+        return _apart(sorted(set(found)))
 
     def tail(self) -> Iterator[tuple[int, Sequence[str]]]:
-        """What is not indexed yet, read row by row."""
+        """What is not indexed yet, read row by row; its numbers are negative."""
         if not self._unindexed:
             return
         state = one(self._connection, "state") if self._there else (0, 0, 0)
         for _, log, *columns in self._connection.execute(SQL["rows_after"], (state[1], -1)):
             row = row_of(columns)
-            document = document_of(log, row.seq)
-            words = _terms_of(_whole(self._connection, log, row)) if self._within(document) else None
+            words = _terms_of(_whole(self._connection, log, row)) if self._within(log, row.seq) else None
             if words and (not self._role or self._role.endswith(f'"{words[0]}"')):
-                yield document, words
+                yield self._late_number(log, row.seq), words
         yield from self._late_titles(state[2])
+
+    def _late_number(self, log: int, seq: int) -> int:
+        number = -(len(self._late) * STRETCH) - 1  # apart, so that none is taken for a neighbour
+        self._late[number] = Spot(log, seq)
+        return number
 
     def _late_titles(self, after: int) -> Iterator[tuple[int, Sequence[str]]]:
         late = many(self._connection, "sessions_after", (after, -1))
@@ -379,13 +403,13 @@ class _Index:
             found = one(self._connection, "said", (session,))
             about = None if found is None else about_of(found[0])
             if about is not None and about.titled_by is not None and about.title:
-                document = document_of(found[1], 0)
-                self._titles[document] = (about.title, rows.one(self._connection, "record", (session,))[5])
-                if self._within(document) and self._role in ("", ' AND "_title"'):
-                    yield document, [_role_term("title"), *terms(about.title)]
+                log = found[1]
+                self._titles[log] = (about.title, rows.one(self._connection, "record", (session,))[5])
+                if self._within(log, 0) and self._role in ("", ' AND "_title"'):
+                    yield self._late_number(log, 0), [_role_term("title"), *terms(about.title)]
 
-    def _within(self, document: int) -> bool:
-        return self._stretches is None or any(first <= document <= last for first, last in self._stretches)
+    def _within(self, log: int, seq: int) -> bool:
+        return self._stretches is None or any(it.log == log and it.first <= seq <= it.last for it in self._pieces)
 
 
 def _apart(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -400,5 +424,8 @@ def _apart(stretches: list[tuple[int, int]]) -> list[tuple[int, int]]:
 
 
 def _match(unit: Unit) -> str:
-    """A unit in FTS5's words. Terms hold letters and digits only, so nothing in them can be taken for syntax."""
-    return f'"{" ".join(unit.terms)}"{" *" if unit.begins else ""}'
+    """A unit in FTS5's words: all of its terms, in whatever order; where they stand is looked up in the texts.
+
+    Terms hold letters and digits only, so nothing in them can be taken for syntax."""
+    *firsts, last = unit.terms
+    return " AND ".join((*(f'"{term}"' for term in firsts), f'"{last}" *' if unit.begins else f'"{last}"'))

@@ -378,6 +378,16 @@ class SessionsContract(Contract):
 
         assert session.info.updated_at > before
 
+    def test_a_change_of_the_past_says_when_it_was(self, store: Store) -> None:
+        session = store.new(at=NOON)
+        session.rename("then", at=NOON + timedelta(hours=1))
+        renamed = session.info.updated_at
+        session.update(system="be kind", meta={"x": 1}, at=NOON + timedelta(hours=2))
+
+        assert renamed == NOON + timedelta(hours=1)
+        assert session.entry(1).at == NOON + timedelta(hours=2)
+        assert session.info.updated_at - session.entry(1).at < timedelta(seconds=1)
+
     def test_updated_at_strictly_increases_whatever_the_clock_says(self, open_store: OpenStore) -> None:
         with open_store(clock=lambda: NOON) as store:
             session = store.new()

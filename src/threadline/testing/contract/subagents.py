@@ -21,6 +21,7 @@ from threadline import (
     ThreadlineError,
 )
 from threadline.testing.contract.workshop import (
+    NOON,
     Contract,
     OpenStore,
     answers,
@@ -42,6 +43,14 @@ class SubagentsContract(Contract):
         assert info.call_id == "c1"
         assert parent is not None
         assert parent.id == session.id
+
+    def test_a_child_of_the_past_is_told_as_it_was(self, session: Session) -> None:
+        child = session.spawn("dig", title="digging", system="dig deep", id="past", at=NOON)
+
+        info = child.info
+        assert (child.id, info.title, info.system, info.created_at) == ("past", "digging", "dig deep", NOON)
+        with pytest.raises(Conflict):
+            session.spawn("dig", id="past")
 
     def test_a_root_has_no_parent(self, session: Session) -> None:
         info = session.info

@@ -1,17 +1,25 @@
 -- The index of what was said, and all that reads and writes it. It follows from the log: it is made by whoever needs it
 -- first, lags behind the log until somebody catches it up, and can be dropped at any time.
 --
--- A document is an entry, by the number log * 2^26 + seq; seq 0 is the title of the session whose own log it is. The
--- index keeps no text: `search` holds the terms of each document (core/words.py), `search_doc` how many they are.
+-- A document is an entry, or a title: that of the session whose own log it is, as if it were entry 0. Its number is that
+-- of its stretch of 64 entries of a log, times 64, and its place there: so documents of one conversation stand
+-- together, and the lists of numbers are short. The index keeps no text and no positions: `search` holds the terms of
+-- each document (core/words.py), `search_doc` how many they are; phrases are looked for in the texts themselves.
 
 -- make_search: the terms of all documents. Terms come ready made, so the tokenizer only splits at spaces
-CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, tokenize = "ascii tokenchars '_'")
+CREATE VIRTUAL TABLE search USING fts5 (words, content = '', columnsize = 0, detail = none,
+                                          tokenize = "ascii tokenchars '_'")
 
 -- make_search_secure: a term that is removed leaves no byte behind
 INSERT INTO search (search, rank) VALUES ('secure-delete', 1)
 
 -- make_search_doc: which documents are in it, and how long they are
 CREATE TABLE search_doc (doc INTEGER PRIMARY KEY, terms INTEGER NOT NULL) STRICT
+
+-- make_search_stretch: which entries the numbers stand for: `part` times 64 and up, of a log
+CREATE TABLE search_stretch (
+    stretch INTEGER PRIMARY KEY, log INTEGER NOT NULL, part INTEGER NOT NULL, UNIQUE (log, part)
+) STRICT
 
 -- make_search_title: the titles that are in it, as they were when they were indexed
 CREATE TABLE search_title (session INTEGER PRIMARY KEY, log INTEGER NOT NULL, title BLOB NOT NULL) STRICT
@@ -41,6 +49,9 @@ DROP TABLE IF EXISTS search
 
 -- drop_search_doc: likewise
 DROP TABLE IF EXISTS search_doc
+
+-- drop_search_stretch: likewise
+DROP TABLE IF EXISTS search_stretch
 
 -- drop_search_title: likewise
 DROP TABLE IF EXISTS search_title
@@ -82,6 +93,13 @@ FROM   entry
 WHERE  entry = (SELECT entry FROM entry WHERE log = ?1 AND seq = ?2)
 AND    +log = ?1 AND +seq = ?2
 
+-- rows_at: some entries, likewise
+SELECT e.log, e.seq, e.kind, e.at, e.tokens, e.voice, e.view, e.shown, e.total, e.open, e.asked, e.digest, e.chain, e.key,
+       e.usage, e.calls, e.body
+FROM   json_each(?) d
+CROSS JOIN entry i ON i.log = d.value ->> 0 AND i.seq = d.value ->> 1
+CROSS JOIN entry e ON e.entry = i.entry AND e.log = i.log AND e.seq = i.seq
+
 -- blob: a large string of an entry
 SELECT b.content
 FROM   blob_use u
@@ -100,8 +118,28 @@ INSERT INTO search_doc (doc, terms) VALUES (?, ?)
 -- delete_doc: likewise
 DELETE FROM search_doc WHERE doc = ?
 
--- docs_between: the documents of a stretch of a log
-SELECT doc FROM search_doc WHERE doc BETWEEN ? AND ?
+-- stretch: the number of a stretch
+SELECT stretch FROM search_stretch WHERE log = ? AND part = ?
+
+-- insert_stretch: a new one
+INSERT INTO search_stretch (log, part) VALUES (?, ?)
+
+-- delete_stretches: those of a log that hold no document any more
+DELETE FROM search_stretch
+WHERE  log = ?
+AND    NOT EXISTS (SELECT 1 FROM search_doc WHERE doc BETWEEN stretch * 64 AND stretch * 64 + 63)
+
+-- stretches: where some of them lie
+SELECT stretch, log, part FROM search_stretch WHERE stretch IN (SELECT value FROM json_each(?))
+
+-- docs_between: the documents of a part of a log
+SELECT d.doc, s.part * 64 + d.doc % 64
+FROM   search_stretch s
+CROSS JOIN search_doc d ON d.doc BETWEEN s.stretch * 64 AND s.stretch * 64 + 63
+WHERE  s.log = ?1 AND s.part BETWEEN ?2 / 64 AND ?3 / 64 AND s.part * 64 + d.doc % 64 BETWEEN ?2 AND ?3
+
+-- stretches_between: the numbers of a part of a log
+SELECT stretch, part FROM search_stretch WHERE log = ?1 AND part BETWEEN ?2 / 64 AND ?3 / 64
 
 -- lengths: of some documents
 SELECT doc, terms FROM search_doc WHERE doc IN (SELECT value FROM json_each(?))
@@ -140,7 +178,9 @@ SELECT log, title FROM search_title WHERE session = ?
 SELECT log, title FROM search_title
 
 -- verify_docs: all documents
-SELECT doc, terms FROM search_doc
+SELECT s.log, s.part * 64 + d.doc % 64, d.terms
+FROM   search_doc d
+LEFT JOIN search_stretch s ON s.stretch = d.doc / 64
 
 -- title_of_log: likewise
 SELECT t.title, t.session FROM head h JOIN search_title t ON t.session = h.session WHERE h.log = ?
@@ -170,5 +210,15 @@ SELECT session FROM session WHERE namespace = :namespace AND cwd = :cwd LIMIT :f
 -- pieces: where the entries of a session lie
 SELECT log, first, last FROM share WHERE session = ? ORDER BY first
 
--- session: a session as others refer to it
-SELECT session, tree, id, key FROM session WHERE session = ?
+-- sessions: some sessions, as others refer to them
+SELECT session, tree, id, key FROM session WHERE session IN (SELECT value FROM json_each(?))
+
+-- lineages: where their entries lie
+SELECT session, log, first, last FROM share WHERE session IN (SELECT value FROM json_each(?)) ORDER BY session, first
+
+-- records: and all that is said of them
+SELECT s.session, s.id, s.key, s.about, h.status, s.created_at, h.updated_at, h.queued, h.lease,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens
+FROM   json_each(?) few
+CROSS JOIN session s ON s.session = few.value
+CROSS JOIN head h    ON h.session = s.session
