@@ -23,7 +23,7 @@ from threadline.core.entries import Entry
 from threadline.core.goals import Goal
 from threadline.core.reading import Entries
 from threadline.core.receipts import Receipt
-from threadline.core.snippets import MARKS
+from threadline.core.searching import MARKS
 from threadline.core.spending import Prices, PriceTable
 from threadline.core.usage import UsageLike
 from threadline.drafts import Draft, DraftWriter
