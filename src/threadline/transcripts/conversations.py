@@ -16,7 +16,7 @@ from threadline.transcripts.sources import Source, decode
 from threadline.transcripts.timeline import Timeline
 
 SIZE_MAX = 2**28  # of a document: it is held in memory
-KNOWN = ("messages", "model", "system")
+FIRST_BYTES = 2**16  # of a document: one of its first messages begins there, or it is none
 
 
 # -- writing -------------------------------------------------------------------------------------------
@@ -78,6 +78,7 @@ def claims(source: Source, format: str) -> bool:
 
 def bring(source: Source, desk: Desk, format: str) -> None:
     document = _document(source)
+    source.check()
     source.count(source.path, source.path.lstat().st_size)
     if document is None:
         source.report(source.path, 0, source.bytes_read, f"no JSON of messages as {format} has them")
@@ -106,10 +107,11 @@ def _tell(timeline: Timeline, messages: list[Any], source: Source, format: str) 
 
 def _document(source: Source) -> dict[str, Any] | None:
     """The object around the messages; a bare list of messages is one without anything else."""
-    if source.path.lstat().st_size > SIZE_MAX:
+    if b'"role"' not in source.magic(FIRST_BYTES):  # a quick look: folders are full of JSON
         return None
-    with source.open(source.path) as file:
-        body = file.read(SIZE_MAX)
+    body = source.magic(SIZE_MAX + 1)
+    if len(body) > SIZE_MAX:
+        return None
     try:
         found = decode(body)
     except ValueError:

@@ -14,7 +14,7 @@ from threadline.transcripts.desk import Desk
 from threadline.transcripts.masking import Mask, NoMask
 from threadline.transcripts.sources import Source
 
-FIRST_BYTES = 2**20  # looked at to tell whether a file is ours
+FIRST_BYTES = 2**18  # looked at to tell whether a file is ours
 LINE_MAX = 2**28  # a longer line is no entry that anybody wrote
 OURS = re.compile(rb'^\{"type":"[a-z]+",.*,"crc":"[0-9a-f]{8}"\}$', re.M)
 HEADER = b'{"type":"threadline",'
@@ -35,11 +35,9 @@ def pieces(what: Store | Iterable[Session], mask: Mask) -> Iterator[bytes]:
 
 
 def claims(source: Source) -> bool:
-    if source.is_folder:
-        return False
-    with source.open(source.path) as file:
-        beginning = file.read(FIRST_BYTES)
-    return beginning.startswith(HEADER) or OURS.search(beginning) is not None
+    if source.magic(len(HEADER)) == HEADER:
+        return True
+    return source.is_log and OURS.search(source.magic(FIRST_BYTES)) is not None  # its first line may be damaged
 
 
 def bring(source: Source, desk: Desk) -> None:
