@@ -356,6 +356,22 @@ MUTANTS = (
         ("tests/transcripts/test_jsonl.py", "-k", "changed_byte"),
     ),
     Mutant(
+        "the-end-names-no-archive",
+        "memory",
+        "memory/promotion.py",
+        "                archived.setdefault(row.addr)\n",
+        "                pass\n",
+        ("tests/contract/test_sqlite.py", "-k", "end or archive"),
+    ),
+    Mutant(
+        "a-second-claim-wins",
+        "memory",
+        "memory/nodes.py",
+        "    result = dict(old)\n    former",
+        "    result = {}\n    former",
+        ("tests/contract/test_sqlite.py", "-k", "claim"),
+    ),
+    Mutant(
         "an-importer-forgets-what-it-cannot-read",
         "hostile input",
         "transcripts/desk.py",
