@@ -16,6 +16,7 @@ import platform
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -70,10 +71,14 @@ def chosen(only: str | None) -> list[Workload]:
 
 def run(work: Workload, folder: Path, large: int) -> Iterator[Found | Curve]:
     begin = time.monotonic()
-    for each in work(folder, large):
-        if isinstance(each, Found):
-            print(line(each), flush=True)
-        yield each
+    try:
+        for each in work(folder, large):
+            if isinstance(each, Found):
+                print(line(each), flush=True)
+            yield each
+    except Exception as error:  # the others go on; what failed is not met
+        yield Found(f"{work.__name__} failed", float("inf"), 0.0, f"({type(error).__name__})", str(error))
+        traceback.print_exc()
     print(f"       {work.__name__}: {time.monotonic() - begin:.0f} s", flush=True)
 
 

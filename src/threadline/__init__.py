@@ -65,6 +65,8 @@ if TYPE_CHECKING:
     from threadline.errors import Uncertain as Uncertain
     from threadline.hits import Hit as Hit
     from threadline.leases import Lease as Lease
+    from threadline.memory.adoption import Adoption as Adoption
+    from threadline.memory.adoption import Working as Working
     from threadline.memory.anchors import AnchorCheck as AnchorCheck
     from threadline.memory.chains import Chain as Chain
     from threadline.memory.nodes import Node as Node
@@ -107,6 +109,7 @@ _HOMES = {
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),
     "threadline.working_memory": ("Memory", "MemoryEvent"),
+    "threadline.memory.adoption": ("Adoption", "Working"),
     "threadline.memory.anchors": ("AnchorCheck",),
     "threadline.memory.chains": ("Chain",),
     "threadline.memory.nodes": ("Node",),

@@ -23,7 +23,7 @@ from threadline.core.entries import Entry
 from threadline.core.goals import Goal
 from threadline.core.reading import Entries
 from threadline.core.receipts import Receipt
-from threadline.core.snippets import MARKS
+from threadline.core.searching import MARKS
 from threadline.core.spending import Prices, PriceTable
 from threadline.core.usage import UsageLike
 from threadline.drafts import Draft, DraftWriter
@@ -703,6 +703,10 @@ class AsyncMemory:
     recover = in_memory(Memory.recover)
     gc = in_memory(Memory.gc)
     check_anchors = in_memory(Memory.check_anchors)
+    nodes = in_memory(Memory.nodes)
+    workings = in_memory(Memory.workings)
+    adopt = in_memory(Memory.adopt)
+    address = staticmethod(Memory.address)
 
     async def session(self, agent: str | None = None, max_idle: timedelta = MAX_IDLE) -> AsyncSession:
         return AsyncSession(await self._threads.run(partial(self._memory.session, agent, max_idle)), self._threads)

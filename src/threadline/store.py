@@ -13,14 +13,12 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from threadline.backends.backend import ACTIVE, STATUSES, Backend, NewSession, OnProgress, Problem, Query, SpentQuery
-from threadline.backends.copying import CopyReport, OnCopied, copy_sessions
 from threadline.core import codec
 from threadline.core.about import About, Change
 from threadline.core.digest import SIZE
 from threadline.core.entries import moment
 from threadline.core.receipts import Receipt
-from threadline.core.searching import Indexing
-from threadline.core.snippets import MARKS
+from threadline.core.searching import MARKS, Indexing
 from threadline.core.spending import PriceTable, totals
 from threadline.core.usage import Usage
 from threadline.drafts import Flusher
@@ -32,6 +30,7 @@ from threadline.pen import Pen, check_name, check_seq_or_none, time_of
 from threadline.session import Session, SessionInfo, check_about, info_of
 
 if TYPE_CHECKING:
+    from threadline.backends.copying import CopyReport, OnCopied
     from threadline.working_memory import Memory
 
 LIMIT_MAX = 1_000_000  # of sessions in one page
@@ -463,6 +462,8 @@ def copy(source: Store, target: Store, *, progress: OnCopied | None = None) -> C
 
     Every row is the same there, byte for byte, and checked by its digest and chain on the way. It can be broken off and
     called again: then it adds what is missing. `progress` is called after each portion, in the same thread."""
+    from threadline.backends.copying import copy_sessions
+
     return copy_sessions(source._backend, target._backend, progress)
 
 

@@ -18,12 +18,13 @@ from threadline.anchoring import Project
 from threadline.core import codec
 from threadline.core.entries import moment, stored, text, text_or_none
 from threadline.errors import Conflict, InvalidArgument, NotFound
-from threadline.memory import chains, claims, promotion, recalling, rendering
+from threadline.memory import adoption, chains, claims, copies, promotion, recalling, rendering
+from threadline.memory.adoption import Adoption, Working
 from threadline.memory.anchors import AnchorCheck
 from threadline.memory.chains import ACTIVE, ID_PREFIX, PRELIMINARY, STATUSES, Chain, chain_of, new_chain
 from threadline.memory.claims import Claim
 from threadline.memory.desk import Desk
-from threadline.memory.nodes import CONFIDENCE, Node, in_domain, is_live, node_of
+from threadline.memory.nodes import CONFIDENCE, Node, address, in_domain, is_live, node_of
 from threadline.memory.promotion import Archive, Collection, Ending, Promotion, Summary
 from threadline.memory.recalling import Recalled
 from threadline.memory.rendering import Handoff, View
@@ -446,6 +447,50 @@ class Memory:
             return self._consult(promotion.collect, before, True, now)
         return self._write(promotion.collect, before, False)
 
+    # -- from and to other places ----------------------------------------------------------------------
+
+    @staticmethod
+    def address(type: str, content: str, inputs: Iterable[str] = ()) -> str:
+        """The address of a node of that type, content and inputs, whether it is anywhere or not."""
+        return address(type, content, [bytes.fromhex(addr) for addr in inputs]).hex()
+
+    def nodes(self, *, session: SessionLike | None = None, agent: str | None = None) -> list[Node]:
+        """All nodes of the lasting memory, or of one working memory and nothing else, active or not, oldest first."""
+        named, who = _session_id(session), _agent(agent)
+        return self._read(_nodes, LASTING if named is None else working_scope(named, who))
+
+    def workings(self) -> list[Working]:
+        """Every working memory, the oldest first: of sessions, and of agents in them."""
+        return self._read(_workings)
+
+    def adopt(
+        self,
+        nodes: Iterable[Mapping[str, Any]] = (),
+        chains: Iterable[Mapping[str, Any]] = (),
+        events: Iterable[Mapping[str, Any]] = (),
+        *,
+        working: Working | None = None,
+    ) -> Adoption:
+        """Take over what another memory holds, with its own times and states, all or nothing; again is fine.
+
+        A node is a mapping with content, and as far as they are known type, inputs (addresses), created_at, active,
+        domain, confidence, priority, reinforced, anchors, session, agent, meta; a chain one with id, name, status,
+        members, domain, session, agent, created_at, extended_at, meta; an event one with at, what, session, agent,
+        addrs, detail. They go to the lasting memory, or to that of `working`, which is made as it says. What is there
+        already is joined."""
+        scope = LASTING if working is None else working_scope(working.session, working.agent)
+        now = self._now()
+        rows = [adoption.node_row(scope, given, now) for given in nodes]
+        rest = copies.Rest(
+            [adoption.chain_row(scope, given, now) for given in chains],
+            [] if working is None else [adoption.working_row(scope, working)],
+            adoption.in_line([adoption.event_row(given, now) for given in events]),
+        )
+        for number, row in enumerate(rows):
+            codec.check_object(codec.decode(row.about), f"nodes[{number}]")
+        added = self._store._backend.remember(self._place, partial(copies.adopt, rows, rest))
+        return Adoption(added, len(rows) - added)
+
     # -- anchors ---------------------------------------------------------------------------------------
 
     def check_anchors(self, *, session: SessionLike | None = None, agent: str | None = None) -> list[AnchorCheck]:
@@ -575,6 +620,14 @@ def _descendants(addr: Any, shelf: Shelf) -> list[Node]:
                 found[row.addr] = row
                 line.append(row.addr)
     return [node_of(row) for row in found.values()]
+
+
+def _nodes(scope: bytes, shelf: Shelf) -> list[Node]:
+    return [node_of(row) for row in shelf.nodes_in(scope, active=False)]
+
+
+def _workings(shelf: Shelf) -> list[Working]:
+    return [adoption.working_of(row) for row in shelf.workings()]
 
 
 def _roots(shelf: Shelf) -> list[Node]:

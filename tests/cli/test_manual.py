@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 import pytest
 
+import threadline
 from threadline.cli import COMMANDS, main
 from threadline.cli.manual import page
 
@@ -54,3 +55,9 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     ours = {name for name in loaded if name.startswith("threadline.")}
     assert ours == {f"threadline.cli{name}" for name in ("", ".desk", ".shapes", ".screen", ".safe")}
     assert not {"apsw", "msgspec", "asyncio", "subprocess", "json", "rich", "psycopg", "tempfile", "email"} & {*loaded}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    said = subprocess.run([sys.executable, "-m", "threadline", "--version"], capture_output=True, text=True, check=True)
+
+    assert said.stdout == f"threadline, version {threadline.__version__}\n"

@@ -6,7 +6,7 @@ and hands rows back exactly as they were given. Errors of its engine become ours
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -21,7 +21,9 @@ from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.core.view import Log
-from threadline.memory.rows import Deed, Place
+
+if TYPE_CHECKING:
+    from threadline.memory.rows import Deed, Place
 
 T = TypeVar("T")
 

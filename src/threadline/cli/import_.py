@@ -42,7 +42,7 @@ def import_(desk: Desk, paths: tuple[str, ...], format: str | None, project: str
     found = [report for report in reports if report is not None]
     total = _together(found, dry_run)
     _tell(desk, total)
-    return 1 if len(found) < len(paths) or not total.sessions else 0
+    return 1 if len(found) < len(paths) or not (total.sessions or total.entries) else 0
 
 
 def _store(desk: Desk, dry_run: bool) -> Store:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -440,8 +441,22 @@ def gc(desk: Desk, project: str | None, globally: bool, older_than: str, dry_run
     desk.give(plan, f"{words.count(len(plan.archives), 'archive')} {would}")
 
 
+@command(examples=["threadline memory export ~/elsewhere/.mnemo"])
+@click.argument("path", type=click.Path(path_type=Path))
+@project_option
+@click.option("--raw", is_flag=True, help="Secrets as they are, instead of masked.")
+def export(desk: Desk, path: Path, project: str | None, globally: bool, raw: bool) -> None:
+    """Write the whole memory to the new folder PATH, as mnemo keeps it; `threadline import` reads it again."""
+    from threadline import transcripts
+
+    with opened(desk, project, globally) as mem:
+        report = transcripts.write(mem, path, "mnemo", raw=raw)
+        count = len(mem.nodes())
+    desk.give(report, f"{path}: {words.count(count, 'lasting node')}")
+
+
 for _command in (
     claim, recall, list_, show, supersede, compress, retire, render, handoff, events, anchors, chains_, chain_, extend,
-    stash, pop, promote, summary, end, archives, recover, gc,
+    stash, pop, promote, summary, end, archives, recover, gc, export,
 ):  # fmt: skip
     memory.add_command(_command)

@@ -9,6 +9,8 @@ from msgspec import Struct
 
 from threadline.messages import Message
 
+MARKS = ("**", "**")  # around the words that were asked for
+
 
 class Search(Struct, frozen=True):
     """A question to a store. Times are microseconds; `session` is a number."""
@@ -26,7 +28,7 @@ class Search(Struct, frozen=True):
     group: bool = False
     limit: int = 20
     around: int = 1
-    marks: tuple[str, str] = ("**", "**")
+    marks: tuple[str, str] = MARKS
     unindexed: bool = False  # what the index lacks is read, because nobody may bring it up to date
 
 

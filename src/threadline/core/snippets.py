@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from threadline.core.searching import MARKS
 from threadline.core.words import Wanted, composed
 
 CHARS = 160
 LOOK_CHARS = 40_000  # of a very long text: beyond that, nobody waits for the best place
-MARKS = ("**", "**")
 JOINTS = frozenset("_./-:\\")  # between words of one identifier or path
 
 Span = tuple[int, int]

@@ -27,7 +27,8 @@ ID_PREFIX = "ch_"
 
 
 class Chain(Struct, frozen=True):
-    """An ordered line of nodes. `members` are addresses, the first thought first."""
+    """An ordered line of nodes. `members` are addresses, the first thought first. One that is not `lasting` stands in
+    the working memory of its session."""
 
     id: str
     name: str
@@ -39,6 +40,7 @@ class Chain(Struct, frozen=True):
     created_at: datetime
     extended_at: datetime
     meta: dict[str, Any]
+    lasting: bool = True
 
 
 def chain_of(row: ChainRow) -> Chain:
@@ -53,6 +55,7 @@ def chain_of(row: ChainRow) -> Chain:
         created_at=moment(row.created_at),
         extended_at=moment(row.extended_at),
         meta=meta_of(row),
+        lasting=row.scope == LASTING,
     )
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
 from msgspec.structs import replace
@@ -30,15 +30,13 @@ from threadline.backends.backend import (
     Target,
     Written,
 )
+from threadline.backends.lazily import Lazily
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import (
     changes,
-    erasing,
     files,
     inbox,
     leases,
-    memory,
-    search,
     sessions,
     streams,
     transactions,
@@ -59,7 +57,6 @@ from threadline.backends.sqlite.rows import (
     our_errors,
     translated,
 )
-from threadline.backends.sqlite.search import search as answered
 from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
@@ -73,9 +70,16 @@ from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Charge, Sum
 from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotFound, ReadOnly, StoreFull, ThreadlineError, Uncertain
-from threadline.memory.rows import Deed, Place
 
 T = TypeVar("T")
+
+if TYPE_CHECKING:
+    from threadline.backends.sqlite import erasing, memory, search
+    from threadline.memory.rows import Deed, Place
+else:
+    erasing = Lazily("threadline.backends.sqlite.erasing")
+    memory = Lazily("threadline.backends.sqlite.memory")
+    search = Lazily("threadline.backends.sqlite.search")
 
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
 Afterwards = Callable[[Any], Any]
@@ -559,6 +563,8 @@ class SqliteBackend:
     # -- searching -------------------------------------------------------------------------------------
 
     def search(self, search: Search) -> list[tuple[Record, Answer]]:
+        from threadline.backends.sqlite.search import search as answered
+
         with self._reading() as connection, _snapshot(connection):
             return answered(connection, replace(search, unindexed=self._read_only))
 

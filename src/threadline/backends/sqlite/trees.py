@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import apsw
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
-from threadline.backends.sqlite import memory, search, usage
+from threadline.backends.lazily import Lazily
+from threadline.backends.sqlite import usage
 from threadline.backends.sqlite.rows import many, one, run
 from threadline.backends.sqlite.sessions import find, records_of, ref_of
 from threadline.backends.sqlite.transactions import ENDLESS, FOLD, about_now, change_about, create, head_of, set_about
 from threadline.core.about import DETACHED, About, Change, born, freed
 from threadline.core.entries import stored, text, text_or_none
 from threadline.errors import Conflict, DepthExceeded, NotActive, NotFound, Stale
+
+if TYPE_CHECKING:
+    from threadline.backends.sqlite import memory, search
+else:
+    memory, search = Lazily("threadline.backends.sqlite.memory"), Lazily("threadline.backends.sqlite.search")
 
 
 def spawn(connection: apsw.Connection, parent: Ref, new: NewSession, birth: Birth) -> Ref:
