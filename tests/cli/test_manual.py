@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -43,6 +44,16 @@ def leaves(command: click.Command | None) -> list[click.Command]:
         context = click.Context(command)
         return [leaf for name in command.list_commands(context) for leaf in leaves(command.get_command(context, name))]
     return [] if command is None else [command]
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_every_command_prints_for_machines_is_documented(name: str) -> None:
+    table = (
+        (PAGE.parent / "cli.md").read_text(encoding="utf-8").partition("what `--json` prints")[2].partition("\n\n")[0]
+    )
+    named = re.findall(r"`(\w+)[^`]*`", " ".join(line.split("|")[1] for line in table.splitlines()[2:]))
+
+    assert name in named
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])

@@ -20,7 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
-from threadline.transcripts.course import Course, splits_no_pair, standing
+from threadline.transcripts.course import Course, keep_output, splits_no_pair, standing
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.masking import Mask
 from threadline.transcripts.output import write_pieces
@@ -108,6 +108,7 @@ class _Reader:
         self.course = Course(timeline)
         self.timeline = timeline
         self.at = iso(about.get("updated_at"))
+        self.key = _key(source.path, about)
         self.checkpoint = checkpoint
         self.lines: list[int | None] = []  # the place of each line that nanobot counts; None for a boundary
         self.tail: list[dict[str, Any]] = []  # the last messages, to tell what of a checkpoint is among them
@@ -156,10 +157,18 @@ class _Reader:
         self._note("provider_state", self.provider_state)  # private to the provider: never in a view
         for boundary in self.boundaries:
             self._note("boundary", boundary)
+        self._outputs()
         self._consolidated(head, metadata)
         self._goal(metadata)
         if self.checkpoint is not None:
             self._open(self.checkpoint)
+
+    def _outputs(self) -> None:
+        """The outputs that were too large for the file, beside the sessions of the same workspace."""
+        folder = self.source.path.parent.parent / ".nanobot" / "tool-results"
+        if self.source.path.parent.name == "sessions" and is_folder(folder.parent) and is_folder(folder):
+            for path in self.source.listed(folder / _safe(self.key)):
+                keep_output(self.timeline, self.source, path, path.stem, self.at)
 
     def _note(self, kind: str, data: dict[str, Any]) -> None:
         if data:
@@ -348,8 +357,13 @@ class _Writer:
 def _stem(folder: Path, key: str) -> str:
     names = [file.stem for file in folder.glob("*.jsonl")] if folder.is_dir() else []
     if names and not any(map(_decoded, names)):
-        return re.sub(r'[<>:"/\\|?*]', "_", key).strip()
+        return _safe(key)
     return urlsafe_b64encode(key.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def _safe(key: str) -> str:
+    """A key as the older names have it."""
+    return re.sub(r'[<>:"/\\|?*]', "_", key).strip()
 
 
 def _decoded(stem: str) -> str | None:
