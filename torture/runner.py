@@ -14,7 +14,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from select import select
 from typing import Any, NamedTuple, TextIO
@@ -301,4 +301,4 @@ def table(results: Sequence[Result]) -> str:
 
 
 def report(results: Sequence[Result], **facts: Any) -> dict[str, Any]:
-    return {**facts, "classes": [asdict(result) for result in results]}
+    return {**facts, "classes": [{**vars(result), "kinds": dict(result.kinds)} for result in results]}
