@@ -20,6 +20,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
+from threadline.transcripts.chat import dicts_of
 from threadline.transcripts.course import Course, keep_output, splits_no_pair, standing
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.masking import Mask
@@ -115,6 +116,7 @@ class _Reader:
         self.boundaries: list[dict[str, Any]] = []
         self.heads: list[dict[str, Any]] = []
         self.provider_state: dict[str, Any] = {}
+        self.offset = 0
 
     def tell(self) -> None:
         for line in self.source.lines(self.source.path):
@@ -128,7 +130,7 @@ class _Reader:
         self._settle()
 
     def _line(self, line: Line) -> None:
-        raw = line.value
+        raw, self.offset = line.value, line.offset
         match raw.get("_type"):
             case "metadata":
                 self.heads.append(raw)
@@ -145,7 +147,12 @@ class _Reader:
         at = iso(raw.get("timestamp"))
         if not isinstance(raw.get("role"), str) or not raw["role"]:
             return self.course.note({"line": raw}, NAME, at=at, shown=True)
-        return self.course.append(message_of(raw), at=at)
+        try:
+            message = message_of(raw)
+        except InvalidMessage as error:  # nanobot keeps what no provider takes, and so do we
+            self.source.report(self.source.path, self.offset, 0, f"kept as a note, not as a message: {error}")
+            return self.course.note({"line": raw}, NAME, at=at, shown=True)
+        return self.course.append(message, at=at)
 
     # -- what the first line says ------------------------------------------------------------------
 
@@ -218,8 +225,13 @@ class _Reader:
         said = [checkpoint.get("assistant_message"), *_list(checkpoint.get("completed_tool_results"))]
         restored = [raw for raw in said if isinstance(raw, dict) and isinstance(raw.get("role"), str)]
         new = restored[_overlap(self.tail, restored) :]
-        if new:
-            self.timeline.open([message_of(raw) for raw in new], at=self.at)
+        try:
+            messages = [message_of(raw) for raw in new]
+        except InvalidMessage as error:
+            self.desk.remark(self.source.path, f"the checkpoint of a turn under way is left out: {error}")
+            return
+        if messages:
+            self.timeline.open(messages, at=self.at)
 
 
 def fold(session: Session, upto: int, summary: str | None, key: str, at: datetime | None) -> Entry:
@@ -268,8 +280,9 @@ class _Writer:
         under_way = self._under_way(view)
         view = view[: len(view) - len(under_way)]
         past, shown = self._divided(view, {entry.seq for entry in under_way})
-        cursor = len(past) if summary or not all(map(_is_hidden, past)) else 0
-        told = [self._raw(entry) for entry in (*past, *shown)]
+        hides = summary is not None or not all(map(_is_hidden, past))
+        cursor = sum(len(self._raws(entry)) for entry in past) if hides else 0
+        told = [raw for entry in (*past, *shown) for raw in self._raws(entry)]
         return self._with_boundaries(self._head(cursor, summary, under_way), told, cursor)
 
     def _divided(self, view: list[Entry], under_way: set[int]) -> tuple[list[Entry], list[Entry]]:
@@ -304,8 +317,9 @@ class _Writer:
             metadata["_last_summary"] = {"text": summary.message.text, "last_active": local(info.updated_at)}
         metadata |= self._goal()
         if under_way:
-            raws = [self._raw(entry) for entry in under_way]
-            pending = [call for call in _list(raws[0].get("tool_calls")) if call.get("id") in self._open_ids()]
+            raws = [raw for entry in under_way for raw in self._raws(entry)]
+            calls = [call for call in _list(raws[0].get("tool_calls")) if isinstance(call, dict)]
+            pending = [call for call in calls if call.get("id") in self._open_ids()]
             metadata["runtime_checkpoint"] = {
                 "assistant_message": raws[0],
                 "completed_tool_results": raws[1:],
@@ -334,10 +348,10 @@ class _Writer:
         told |= {name: local(at) for name, at in times.items() if at is not None}
         return {"goal_state": {name: value for name, value in told.items() if value is not None}}
 
-    def _raw(self, entry: Entry) -> dict[str, Any]:
+    def _raws(self, entry: Entry) -> list[dict[str, Any]]:
         assert entry.message is not None
-        raw = raw_of(entry.message)
-        return raw if "timestamp" in raw or NAME in entry.message.meta else raw | {"timestamp": local(entry.at)}
+        dated = {} if NAME in entry.message.meta else {"timestamp": local(entry.at)}
+        return [dated | raw for raw in raws_of(entry.message)]
 
     def _with_boundaries(
         self, head: dict[str, Any], told: list[dict[str, Any]], cursor: int
@@ -415,20 +429,25 @@ def message_of(raw: dict[str, Any]) -> Message:
 
 
 def raw_of(message: Message) -> dict[str, Any]:
-    """The same message as nanobot has it."""
+    """The same message as nanobot has it; the first dict of one that takes several."""
+    return raws_of(message)[0]
+
+
+def raws_of(message: Message) -> list[dict[str, Any]]:
+    """The same message as nanobot has it: one dict, or one for each of its results."""
     own = dict(_dict(message.meta.get(NAME)))
     parts = tuple(part for part in message.parts if NAME not in part.extra)
     meta = {name: value for name, value in message.meta.items() if name == "openai"}
-    sent = dict(formats.write([replace(message, parts=parts, meta=meta)], "openai")[0])
+    first, *more = dicts_of(replace(message, parts=parts, meta=meta))
     for at, value in (own.pop("_blocks", None) or {}).items():
-        sent["content"][int(at)]["_meta"] = value
+        first["content"][int(at)]["_meta"] = value
     if own.pop("_no_content", False):
-        sent.pop("content", None)
+        first.pop("content", None)
     own |= {"_command": True} if message.meta.get("hidden") and "_command" not in own else {}
     own |= {"_channel_delivery": True} if message.meta.get("proactive") and "_channel_delivery" not in own else {}
     media = [part.uri for part in message.parts if type(part) is Media and part.uri and NAME not in part.extra]
     own |= {"media": media} if media and "media" not in own else {}
-    return sent | own
+    return [first | own, *more]
 
 
 def is_boundary(raw: dict[str, Any]) -> bool:
