@@ -93,7 +93,8 @@ def line(found: Found) -> str:
 def machine(large: int) -> str:
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     engines = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
-    return f"{date}, {engines}, {os.cpu_count()} cores, up to {large:,} entries"
+    load = f"load average {os.getloadavg()[0]:.0f}"  # a busy machine makes times longer, and ratios less so
+    return f"{date}, {engines}, {os.cpu_count()} cores, {load}, up to {large:,} entries"
 
 
 # -- for machines and for readers ----------------------------------------------------------------------

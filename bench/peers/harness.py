@@ -120,8 +120,11 @@ def begin_session(make: Any, folder: Path, number: int) -> dict[str, Any]:
 
 
 def bytes_on_disk(make: Any, folder: Path, number: int) -> dict[str, Any]:
-    """A coding session, message by message, as role and text; `folder` holds transcript.jsonl."""
+    """A coding session, message by message, as role and text; `folder` holds transcript.jsonl. What an empty store
+    takes is not counted."""
     lines = (folder / "transcript.jsonl").read_text().splitlines()
+    make(folder / "store").close()
+    empty = on_disk(folder / "store")
     peer = make(folder / "store")
     begin, done, jsonl = time.process_time(), 0, 0
     for line in lines:
@@ -131,9 +134,14 @@ def bytes_on_disk(make: Any, folder: Path, number: int) -> dict[str, Any]:
         if time.process_time() - begin > PATIENCE_S:
             break
     peer.close()
-    files = [path.stat() for path in (folder / "store").rglob("*") if path.is_file()]
-    size, blocks = sum(each.st_size for each in files), sum(each.st_blocks * 512 for each in files)
+    size, blocks = (after - before for after, before in zip(on_disk(folder / "store"), empty, strict=True))
     return {"messages": done, "jsonl": jsonl, "bytes": size, "blocks": blocks}
+
+
+def on_disk(folder: Path) -> tuple[int, int]:
+    """The bytes of all files, and those of the blocks that they take."""
+    files = [path.stat() for path in folder.rglob("*") if path.is_file()]
+    return sum(each.st_size for each in files), sum(each.st_blocks * 512 for each in files)
 
 
 def appends(make: Any, folder: Path, number: int) -> dict[str, Any]:
