@@ -84,6 +84,7 @@ MAY_USE = {
     "records": {"backends", "core", "errors", "memory", "messages", "session", "store", "working_memory"},
     "transcripts": {"", "records", "formats"},
     "server": {""},
+    "__main__": {"cli"},
     "cli": {"server", "", "transcripts"},
     "testing": {"", "formats", "backends", "core", "errors", "messages", "pen", "session", "store", "aio"},
 }

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterator
 from itertools import count
 from pathlib import Path
 from random import Random
+from select import select
 from typing import NamedTuple
 
 import threadline
@@ -21,6 +22,7 @@ from torture.runner import Trial, Unit
 
 WRITERS = 4
 LIFE_S = (0.05, 0.4)
+FIRST_WORD_S = 60
 
 
 class Report(NamedTuple):
@@ -66,6 +68,7 @@ def crash_under_load(server: Server, durability: str, crashes: int, rng: Random)
     os.close(writing)
     try:
         for _ in range(crashes):
+            select([reading], [], [], FIRST_WORD_S)
             time.sleep(rng.uniform(*LIFE_S))
             server.kill()
             server.start()

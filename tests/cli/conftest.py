@@ -43,4 +43,4 @@ def run(path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def here(path: Path) -> list[str]:
     """The program itself, for a process of its own."""
-    return [sys.executable, "-m", "threadline.cli", "--store", str(path)]
+    return [sys.executable, "-m", "threadline", "--store", str(path)]

@@ -6,6 +6,7 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
 import termios
 import time
@@ -23,6 +24,7 @@ def at_terminal(command: list[str], *, width: int = 80, keys: dict[str, str] | N
     """Run it; as soon as each word of `keys` was printed, press what belongs to it."""
     pid, terminal = pty.fork()
     if pid == 0:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where a shell runs the tests in the background
         fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
         os.execve(command[0], command, os.environ | {"TERM": "xterm", "THREADLINE_PAGER": ""} | environment)
     screen, waiting, until = b"", dict(keys or {}), time.monotonic() + 30

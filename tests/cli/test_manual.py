@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from pathlib import Path
 import click
 import pytest
 
+import threadline
 from threadline.cli import COMMANDS, main
 from threadline.cli.manual import page
 
@@ -44,6 +46,16 @@ def leaves(command: click.Command | None) -> list[click.Command]:
     return [] if command is None else [command]
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_what_every_command_prints_for_machines_is_documented(name: str) -> None:
+    table = (
+        (PAGE.parent / "cli.md").read_text(encoding="utf-8").partition("what `--json` prints")[2].partition("\n\n")[0]
+    )
+    named = re.findall(r"`(\w+)[^`]*`", " ".join(line.split("|")[1] for line in table.splitlines()[2:]))
+
+    assert name in named
+
+
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"]])
 def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     script = (
@@ -54,3 +66,9 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     ours = {name for name in loaded if name.startswith("threadline.")}
     assert ours == {f"threadline.cli{name}" for name in ("", ".desk", ".shapes", ".screen", ".safe")}
     assert not {"apsw", "msgspec", "asyncio", "subprocess", "json", "rich", "psycopg", "tempfile", "email"} & {*loaded}
+
+
+def test_the_package_runs_as_a_module() -> None:
+    said = subprocess.run([sys.executable, "-m", "threadline", "--version"], capture_output=True, text=True, check=True)
+
+    assert said.stdout == f"threadline, version {threadline.__version__}\n"

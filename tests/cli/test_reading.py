@@ -58,6 +58,7 @@ LOOKING = [
     ("context", "web:evil"),
     ("usage", "--by", "session"),
     ("usage", "--by", "day"),
+    ("search", "harmless"),
     ("doctor", "--quick"),
     ("stats",),
 ]
@@ -72,7 +73,9 @@ def test_everything_fits_the_terminal_and_obeys_nobody(run, arguments: tuple[str
     assert done.stdout
     assert [c for c in done.output if unicodedata.category(c) in ("Cc", "Cs") and c not in "\n\t"] == []
     assert not {"\u202e", "\u2069", "\x9b"} & {*done.output}
-    whole = arguments[:1] in (("context",), ("stats",), ("doctor",), ()) or "1" in arguments  # JSON, paths, commands
+    whole = (
+        arguments[:1] in (("context",), ("stats",), ("doctor",), ("search",), ()) or "1" in arguments
+    )  # JSON, paths, text
     if width is not None and not whole:
         assert [line for line in done.stdout.splitlines() if cells(line) > width] == []
 

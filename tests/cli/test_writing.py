@@ -185,6 +185,17 @@ def test_delete_may_keep_the_children(run, store: Store, talk: Session) -> None:
     assert child.info.parent is None
 
 
+def test_what_was_redacted_is_shown_with_its_reason(run, talk: Session) -> None:
+    talk.compact("a secret summary", upto=2)
+    for seq in (7, 3):
+        talk.redact(seq, "a password")
+    shown, listed = run("show", "talk").stdout, run("log", "talk").stdout
+
+    assert "redacted: a password" in shown
+    assert listed.count("[redacted: a password]") == 2
+    assert "secret" not in shown + listed
+
+
 # -- care ----------------------------------------------------------------------------------------------
 
 

@@ -6,14 +6,18 @@ import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from shutil import rmtree
 
 import apsw
 import pytest
 
 import threadline
-from threadline import Message, Session, Store, ToolCall
+from threadline import Message, Session, Store, StoreFailed, StoreFull, ToolCall, Uncertain
 from threadline.backends.sqlite import backend, connections, wiping
+from threadline.backends.sqlite.backend import SqliteBackend
 from threadline.testing import scaled, seed
+from threadline.testing.crash import Recorder, crashes
+from threadline.testing.faults import FailingDisk
 
 HISTORIES = 8
 STEPS = 120
@@ -336,3 +340,82 @@ def test_erasing_does_not_disturb_whoever_reads(path: Path, store: Store) -> Non
         other.new().append("hi")
         store.new().append("hi")
         assert other.verify().problems == []
+
+
+# -- when the machine fails in the middle of it --------------------------------------------------------------
+
+
+def two_sessions(store: Store) -> tuple[Session, Session]:
+    """One to be erased, and one beside it in the same pages."""
+    doomed, kept = store.new(id="doomed"), store.new(id="kept")
+    for n in range(12):
+        doomed.append(f"needle {n} " * (n * 9 + 1), key=f"needle {n}")
+        kept.append(f"kept {n} " * (n * 9 + 1), key=f"kept {n}")
+    kept.append(Message.tool("c", "kept" * 3_000))
+    return doomed, kept
+
+
+def test_a_power_cut_in_the_middle_of_it_harms_nobody_and_what_was_said_to_be_gone_is_gone(tmp_path: Path) -> None:
+    """Free space is overwritten in place, beside rows that stay: also a torn write must leave those alone."""
+    live = tmp_path / "live"
+    live.mkdir()
+    with Recorder() as recorder:
+        store = Store(SqliteBackend(str(live / "store.db"), vfs=recorder.name))
+        doomed, kept = two_sessions(store)
+        before = [*kept.entries()]
+        recorder.acknowledge("written")
+        assert store.erase(doomed).done
+        recorder.acknowledge("erased")
+        store.close()
+    outcomes = set()
+    for number, crash in enumerate(crashes(recorder.trace, scaled(150), Random(f"{seed()} cuts"))):
+        if "written" not in crash.acknowledged:
+            continue
+        folder = tmp_path / f"cut-{number}"
+        folder.mkdir()
+        crash.write_to(folder)
+        with threadline.open(folder / "store.db") as store:
+            assert [*store.get("kept").entries()] == before
+            assert store.verify().problems == []
+            gone = {info.id for info in store.sessions()} == {"kept"}
+        left = found(folder, [b"needle"])
+        assert gone == (left == [])
+        assert gone or "erased" not in crash.acknowledged
+        outcomes.add(gone)
+        rmtree(folder)
+
+    assert outcomes == {True, False}
+
+
+@pytest.mark.parametrize("error", [apsw.IOError, apsw.FullError])
+@pytest.mark.parametrize("lasting", [False, True])
+def test_a_failing_disk_is_told_and_no_receipt_says_what_is_not_so(
+    tmp_path: Path, error: type[apsw.IOError], lasting: bool
+) -> None:
+    outcomes = set()
+    for at in range(1, scaled(40), 2):
+        path = tmp_path / f"{at}" / "store.db"
+        path.parent.mkdir()
+        with FailingDisk() as disk:
+            store = Store(SqliteBackend(str(path), vfs=disk.name))
+            doomed, kept = two_sessions(store)
+            before = [*kept.entries()]
+            disk.fail(at=disk.calls + at, error=error, lasting=lasting)
+            try:
+                outcome = "done" if store.erase(doomed).done else "pending"
+            except (StoreFull, StoreFailed, Uncertain):
+                outcome = "refused"
+            disk.heal()
+            left = found(path.parent, [b"needle"])
+            store.close()
+        assert (outcome == "done") <= (left == [])
+        with threadline.open(path) as store:
+            assert [*store.get("kept").entries()] == before
+            assert store.verify().problems == []
+            gone = store.find("doomed") is None and "doomed" not in {info.id for info in store.sessions()}
+        assert gone or outcome == "refused"
+        assert gone <= (found(path.parent, [b"needle"]) == [])
+        outcomes.add(outcome)
+
+    assert "refused" in outcomes
+    assert outcomes & {"done", "pending"}

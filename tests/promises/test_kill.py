@@ -20,7 +20,9 @@ def deaths(folder: Path, work: Work, kills: int) -> list[str]:
     found: list[str] = []
     acknowledged = 0
     with checkpoints_every(20):
-        for n in range(kills):
+        for n in count():
+            if n >= kills and (acknowledged > kills or n == 10 * kills):  # a busy machine needs more of them
+                break
             path, key = folder / f"{n // LIVES_OF_A_FILE}.db", f"life {n}"
             names = life(path, key, work, rng)
             acknowledged += len(names)

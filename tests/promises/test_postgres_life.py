@@ -73,6 +73,20 @@ def test_a_claim_that_was_cut_is_taken_again(postgres_url: str, postgres_schema:
         assert store.verify().problems == []
 
 
+def test_a_claim_keeps_nothing_from_being_vacuumed(postgres_url: str, postgres_schema: psycopg.Connection) -> None:
+    with threadline.open(postgres_url) as store:
+        d = store.session("k").draft()
+        d.write("so far")
+        d.flush()
+        claims = postgres_schema.execute(
+            "SELECT backend_xmin, backend_xid FROM pg_stat_activity WHERE state = 'idle in transaction' "
+            "AND datname = current_database()"
+        ).fetchall()
+        d.finish()
+
+    assert claims == [(None, None)]
+
+
 def test_many_processes_take_turns(postgres_url: str) -> None:
     """Read, think, write: only a lease keeps two of them from writing the same number."""
 

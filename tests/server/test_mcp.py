@@ -21,7 +21,7 @@ def asked(path: Path, work: Callable[[Ask, ClientSession], Coroutine[Any, Any, A
     """Run `work` with a function that calls a tool of a server of its own."""
 
     async def main() -> Any:
-        arguments = ["-m", "threadline.cli", "mcp", "--store", str(path), "--project", "shop", *options]
+        arguments = ["-m", "threadline", "mcp", "--store", str(path), "--project", "shop", *options]
         parameters = StdioServerParameters(command=sys.executable, args=arguments, cwd=path.parent)
         async with stdio_client(parameters) as (read, write), ClientSession(read, write) as session:
             await session.initialize()

@@ -444,6 +444,23 @@ def test_damage_is_reported_and_costs_what_it_hit(open_store: Callable[[], Store
     assert exported(target, tmp_path / "c.jsonl")
 
 
+def test_what_rests_on_a_lost_entry_is_set_aside_with_it(open_store: Callable[[], Store], tmp_path: Path) -> None:
+    source, target = open_store(), open_store()
+    session = source.new(id="x")
+    session.extend([f"message {n}" for n in range(6)])
+    session.compact("the first", upto=2)
+    session.append("more")
+    session.compact("the first and its summary", upto=4)
+    session.append("last")
+    lines = exported(source, tmp_path / "a.jsonl").splitlines(keepends=True)
+    (tmp_path / "b.jsonl").write_bytes(b"".join(line for line in lines if b'"seq":7,' not in line))
+    report = transcripts.read(tmp_path / "b.jsonl", store=target)
+
+    assert [entry.kind for entry in target.get("x").entries()][6:] == ["lost", "message", "lost", "message"]
+    assert any("cannot follow what stands before it" in problem.what for problem in report.problems)
+    assert target.verify().problems == []
+
+
 def test_a_file_of_a_newer_version_is_left_alone_and_named(open_store: Callable[[], Store], tmp_path: Path) -> None:
     line = records.encode(records.FileRecord(records.VERSION + 1, masked=False))
     (tmp_path / "a.jsonl").write_bytes(line)

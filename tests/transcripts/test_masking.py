@@ -100,6 +100,14 @@ def test_masking_twice_is_masking_once(text: str) -> None:
     assert Mask().text(once) == once
 
 
+@pytest.mark.parametrize("kind", SECRETS)
+def test_a_secret_is_found_in_json_as_well(kind: str) -> None:
+    nested = {"role": "tool", "parts": [{"type": "result", "output": json.dumps({"said": said(kind)})}]}
+
+    for value in ({"text": said(kind)}, nested):
+        assert SECRETS[kind] not in json.loads(Mask().json(json.dumps(value).encode())).__str__()
+
+
 def test_the_bytes_of_a_picture_are_left_alone() -> None:
     body = json.dumps(
         {"role": "user", "parts": [{"type": "media", "mime": "image/png", "data": "AKIA" + CAPITALS}]}

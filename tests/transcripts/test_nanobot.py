@@ -227,3 +227,16 @@ def test_a_torn_first_line_never_hides_the_messages(store: Store, session: Sessi
 
     assert texts(session) == ["one", "1", "two", "2"]
     assert report.problems[0].offset == 0
+
+
+def test_outputs_that_were_too_large_for_the_file_are_kept(store: Store, session: Session, file: Path) -> None:
+    jsonl(file, [head(), *TURNS])
+    spilled = file.parent.parent / ".nanobot" / "tool-results" / "telegram_1"
+    spilled.mkdir(parents=True)
+    (spilled / "c1.txt").write_text("all of it")
+    (spilled / "c2.txt").symlink_to("/etc/hostname")
+    report = transcripts.read(file.parent.parent, store=store)
+
+    (note,) = session.entries(kinds=["tool_output"])
+    assert note.data == {"file": "c1.txt", "call_id": "c1", "text": "all of it"}
+    assert ["symbolic link" in problem.what for problem in report.problems] == [True]

@@ -9,13 +9,16 @@ from typing import Any, assert_type
 
 import threadline
 from threadline import (
+    AsyncMemory,
     AsyncSession,
     AsyncStore,
     Batch,
+    Chain,
     Conflict,
     CopyReport,
     Draft,
     DraftWriter,
+    Ending,
     Entry,
     Goal,
     KeyReused,
@@ -23,7 +26,9 @@ from threadline import (
     LeaseHeld,
     LeaseLost,
     Media,
+    Memory,
     Message,
+    Node,
     NotActive,
     NotFound,
     Other,
@@ -36,6 +41,7 @@ from threadline import (
     PrunePlan,
     Queued,
     Reasoning,
+    Recalled,
     Receipt,
     Request,
     Session,
@@ -399,3 +405,22 @@ async def async_family(store: AsyncStore, session: AsyncSession) -> None:
     assert_type(await session.redact(3, "why"), Receipt)
     assert_type(await store.prune(older_than=timedelta(days=30)), PrunePlan)
     await store.sessions(parent=session)
+
+
+def memory(store: threadline.Store, session: Session) -> None:
+    known = store.memory("p", root=Path("."))
+    assert_type(known, Memory)
+    assert_type(known.claim("x", session=session, ttl=timedelta(days=1), anchors=[{"file": "a"}]), Node)
+    assert_type(known.claims(["x", {"content": "y"}]), list[Node])
+    assert_type(known.recall("x", session="s"), list[Recalled])
+    assert_type(known.extend("chain", known.get("abcd")), Chain)
+    assert_type(known.end(session), Ending)
+    assert_type(known.session("agent"), Session)
+
+
+async def awaited_memory(store: AsyncStore, session: AsyncSession) -> None:
+    known = store.memory("p")
+    assert_type(known, AsyncMemory)
+    assert_type(await known.claim("x", session=session), Node)
+    assert_type(await known.session(), AsyncSession)
+    assert_type(await known.cycle("s", lambda nodes: "all"), Node | None)

@@ -7,14 +7,16 @@ too little is found are the lists read farther, in the end wholly: nothing that 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from heapq import nlargest
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 from msgspec.structs import replace
 
+from threadline.backends.backend import Ref
 from threadline.core import ranking
 from threadline.core.entries import MISTYPED, Row, moment
 from threadline.core.findable import TITLE, Findable, findable
@@ -134,25 +136,30 @@ def _listed(
     total, size = index.size()
     total, size = total + len(tail), size + sum(len(words) for _, words in tail)
     lists = Lists(total, max(1.0, size / max(1, total)), {}, {})
+    common: dict[Unit, float] = {}
     whole: set[str] = set()  # words of identifiers that were found often enough as a whole: alone they can wait
     for unit, weight in sorted(asked.weights.items(), key=lambda asked: -len(asked[0].terms)):
-        if whole.issuperset(unit.terms) and weight < 1.0:
+        if whole.issuperset(unit.terms) and weight < 1.0 and cut == CUTS[0]:
             lists.documents[unit], lists.counts[unit] = [], total // 100
+            common[unit] = weight
             continue
-        listing = index.documents(unit, cut)
+        most = cut if weight >= 1.0 else cut // 4  # a part of an identifier
+        listing = index.documents(unit, most)
         if len(unit.terms) > 1 and len(listing.documents) >= LOOKS:
             whole.update(unit.terms)
         if not listing.documents and (longer := _beginning(unit)) and not _said(unit, tail):
-            listing = index.documents(longer, cut)
+            listing = index.documents(longer, most)
             asked = _instead(asked, unit, longer, weight * BEGINNING)
             unit = longer
+        if len(listing.documents) >= most:
+            common[unit] = weight
         late = [document for document, words in tail if ranking.has(unit, words)]
         lists.documents[unit] = [*late, *listing.documents]
         lists.counts[unit] = len(late) + listing.total
-    common = [unit for unit in asked.units if len(lists.documents[unit]) >= cut]
     rare = {document for unit in asked.units if unit not in common for document in lists.documents[unit]}
-    if len(common) > 1 and len(rare) < LOOKS:
-        _add_shared(index, lists, sorted(common, key=lambda unit: lists.counts[unit]))
+    shared = [unit for unit, weight in common.items() if weight >= 1.0]
+    if len(shared) > 1 and len(rare) < LOOKS:
+        _add_shared(index, lists, sorted(shared, key=lambda unit: lists.counts[unit]))
     return asked, lists, bool(common)
 
 
@@ -205,13 +212,12 @@ def _closest(index: Index, asked: Question, lists: Lists, search: Search) -> lis
 
 
 def _ordered(index: Index, scores: Scores, lists: Lists) -> Iterator[int]:
-    """Candidates, the best first. Most searches end within the first thousand."""
-    best = nlargest(1_000, scores.documents, key=lambda document: (scores.documents[document], document))
-    evened = ranking.evened({it: scores.documents[it] for it in best}, index.lengths(best), lists.average)
-    yield from sorted(best, key=lambda document: -evened[document])
+    """Candidates, the best first. Most searches end within the first few."""
+    best = nlargest(5 * LOOKS, scores.documents.items(), key=itemgetter(1, 0))
+    evened = ranking.evened(dict(best), index.lengths([document for document, _ in best]), lists.average)
+    yield from sorted(evened, key=lambda document: -evened[document])
     if len(scores.documents) > len(best):
-        seen = {*best}
-        rest = (document for document in scores.documents if document not in seen)
+        rest = (document for document in scores.documents if document not in evened)
         yield from sorted(rest, key=lambda document: -scores.documents[document])
 
 
@@ -279,22 +285,29 @@ def _grouped(final: dict[int, float], documents: dict[int, Document]) -> dict[in
 
 
 class Place(NamedTuple):
-    """The session that a finding is told with: its log, its view, its head."""
+    """The session that a finding is told with: its log, its view, its head, and where its entries lie."""
 
     log: Log
     spans: Spans
     head: int
+    spot: Callable[[int], Spot]
 
 
 def answers(
-    asked: Question, lists: Lists, findings: list[Finding], search: Search, places: Mapping[int, Place]
+    index: Index,
+    asked: Question,
+    lists: Lists,
+    findings: list[Finding],
+    search: Search,
+    places: Mapping[int, Place],
 ) -> list[Answer]:
     """Findings as they are told, with what was said around them."""
     values, wanted = _term_values(asked, lists), ranking.wanted(asked)
+    near = _near(index, findings, search.around, places)
     told = []
     for _, score, matches, (session, seq, role, at, text) in findings:
         there = places[session]
-        before, after = _around(there, seq, search.around)
+        before, after = _around(there, seq, search.around, near)
         told.append(
             Answer(
                 session=session,
@@ -320,18 +333,38 @@ def _term_values(asked: Question, lists: Lists) -> dict[str, float]:
     return values
 
 
-def _around(place: Place, seq: int, count: int) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
-    """The messages right before and right after an entry, in the order of the log. Mostly one look finds them."""
-    if not count:
-        return (), ()
-    near = list(place.log.rows(max(1, seq - 2 * count), min(place.head, seq + 2 * count), page=4 * count + 1))
-    before = [message for row in reversed(near) if row.seq < seq and (message := _message(row)) is not None]
-    after = [message for row in near if row.seq > seq and (message := _message(row)) is not None]
-    if len(before) < count and seq > 2 * count + 1:
+def _near(index: Index, findings: list[Finding], count: int, places: Mapping[int, Place]) -> dict[Spot, Row]:
+    """The entries next to all findings, at once."""
+    spots: set[Spot] = set()
+    for finding in findings:
+        place, seq = places[finding.about.session], finding.about.seq
+        around = range(max(1, seq - count), min(place.head, seq + count) + 1)
+        spots.update(place.spot(there) for there in around if there != seq)
+    return index.rows([*spots]) if spots else {}
+
+
+def _around(
+    place: Place, seq: int, count: int, near: Mapping[Spot, Row]
+) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
+    """The messages right before and right after an entry, in the order of the log. Mostly they are near."""
+    before = _messages(place, range(seq - 1, max(0, seq - 1 - count), -1), near)
+    after = _messages(place, range(seq + 1, min(place.head, seq + count) + 1), near)
+    if len(before) < count < seq - 1:
         before = _farther(place.log.rows(1, seq - 1, reverse=True, page=32), count)
-    if len(after) < count and seq + 2 * count < place.head:
+    if len(after) < count < place.head - seq:
         after = _farther(place.log.rows(seq + 1, place.head, page=32), count)
-    return tuple(reversed(before[:count])), tuple(after[:count])
+    return tuple(reversed(before)), tuple(after)
+
+
+def _messages(place: Place, seqs: Iterable[int], near: Mapping[Spot, Row]) -> list[Message]:
+    rows = (near.get(place.spot(seq)) for seq in seqs)
+    return [message for row in rows if row is not None and (message := _message(row)) is not None]
+
+
+def spot_in(ref: Ref, name: Callable[[int], Any], seq: int) -> Spot:
+    """Where an entry of a session lies; `name` says what the index calls a log."""
+    log = next((piece.log for piece in reversed(ref.lineage) if piece.first <= seq <= piece.last), 0)
+    return Spot(name(log), seq)
 
 
 def _farther(rows: Iterator[Row], count: int) -> list[Message]:

@@ -70,6 +70,7 @@ class Teller:
 
     def _head(self, entry: Entry, message: Message) -> None:
         hidden = " · never sent" if message.meta.get("hidden") else ""
+        hidden += f" · redacted: {one_line(entry.redacted)}" if entry.redacted else ""
         role = Ink(one_line(message.role), INK.get(message.role, "bold cyan"))
         self._screen.line(role, Ink(f"  #{entry.seq} · {self._time(entry.at)}{hidden}", "dim"))
 

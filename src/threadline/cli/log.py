@@ -108,6 +108,8 @@ def line_of(desk: Desk, entry: Entry, wide: int, seen: bool) -> list[Piece]:
 
 
 def content(entry: Entry) -> str:
+    if entry.redacted:
+        return f"[redacted: {entry.redacted}]"
     if entry.message is not None:
         return in_words(entry.message)
     told = "".join(piece if isinstance(piece, str) else piece.text for piece in aside_of(entry).pieces[:-1])

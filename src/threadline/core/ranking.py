@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import repeat
 from math import log1p
+from operator import rshift
 from typing import TypeAlias
 
 from msgspec import Struct
@@ -64,11 +66,15 @@ def first(question: Question, lists: Lists) -> Scores:
     """A first ranking, by which units a document has: no text is read for it."""
     documents: dict[int, float] = {}
     stretches: dict[int, float] = {}
-    for unit, value in worth(question, lists).items():
-        found = lists.documents.get(unit, ())
-        for document in found:
-            documents[document] = documents.get(document, 0.0) + value
-        for stretch, count in Counter(document >> STRETCH_BITS for document in found).items():
+    values = worth(question, lists)
+    for unit in sorted(values, key=lambda unit: -len(lists.documents.get(unit, ()))):
+        value, found = values[unit], lists.documents.get(unit, ())
+        if documents:
+            for document in found:
+                documents[document] = documents.get(document, 0.0) + value
+        else:  # the longest list, at once
+            documents = dict.fromkeys(found, value)
+        for stretch, count in Counter(map(rshift, found, repeat(STRETCH_BITS))).items():
             stretches[stretch] = stretches.get(stretch, 0.0) + value * count / (count + 0.5)
     for unit in question.required:
         having = set(lists.documents.get(unit, ()))

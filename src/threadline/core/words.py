@@ -74,9 +74,8 @@ class Wanted:
         self.beginnings = tuple(beginnings)
         self.terms = frozenset(terms)
         heads = {term[: min(6, max(1, len(term) - 2))] for term in (*self.terms, *self.beginnings) if term.isascii()}
-        either = ("".join(f"[{c}{c.upper()}]" if c.isalpha() else c for c in head) for head in sorted(heads))
         humps = "[A-Za-z0-9]*[a-z0-9][A-Z][A-Za-z0-9]*|[A-Z]+[a-z][A-Za-z0-9]*"  # parts of those begin anywhere
-        self._likely = re.compile(f"(?<![A-Za-z0-9])(?:(?:{'|'.join(either)})[A-Za-z0-9]*|{humps})")
+        self._likely = re.compile(f"(?<![A-Za-z0-9])(?:(?i:{'|'.join(sorted(heads))})[A-Za-z0-9]*|{humps})")
 
     def holds(self, term: str) -> bool:
         return term in self.terms or (bool(self.beginnings) and term.startswith(self.beginnings))

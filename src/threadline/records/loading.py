@@ -32,6 +32,7 @@ from threadline.messages import Message
 from threadline.records.dumping import charges_of
 from threadline.records.memories import MemoryLoader
 from threadline.records.shapes import (
+    NOTHING,
     DraftRecord,
     EntryRecord,
     InboxRecord,
@@ -101,7 +102,10 @@ class Loader:
         return self.session(SessionRecord(first.session, first.at, first.at, UNKNOWN, salt, salt, about, namespace))
 
     def entry(self, record: EntryRecord) -> str | None:
-        return self._stranger(record.session) or self._at_hand.entry(record)
+        loading = self._loading  # as `_stranger` says, in one go: there are millions
+        if loading is None or loading.id != record.session:
+            return self._stranger(record.session)
+        return loading.entry(record)
 
     def inbox(self, record: InboxRecord) -> str | None:
         if (why := self._stranger(record.session)) is None:
@@ -343,7 +347,7 @@ class _Loading:
             self._name(draft.key, record, draft.digest)
         try:
             state, row = after(self._state, draft, self._log)
-            why = next(untrue(self._log, row), None)
+            why = None if row.kind == "message" else next(untrue(self._log, row), None)
             if self._exact == self._state.chain and row.chain.hex() != record.chain:
                 why = "it does not fit the chain"
         except NONSENSE as error:
@@ -551,11 +555,11 @@ class _Overlay:
 
 def _draft(record: EntryRecord) -> tuple[Draft | None, str | None]:
     """The entry before it has a place, or what is wrong with it."""
-    body, usage = bytes(record.body), bytes(record.usage) or None
+    body, usage = bytes(record.body), None if record.usage is NOTHING else bytes(record.usage)
     key = None if record.key is None else stored(record.key)
     at = micros(record.at)
     try:
-        if bytes(record.redacted):
+        if record.redacted is not NOTHING:
             return _redacted(record), None
         digest = entry_digest(record.kind, at, key, record.tokens, usage, body)
         if digest.hex() != record.digest:

@@ -143,7 +143,7 @@ def _claimed(top: Path, wanted: list[Format], desk: Desk) -> Iterator[tuple[Sour
     modules = [_module(format) for format in wanted]
     found = 0
     for source in walk(top, desk.problem):
-        module = next((module for module in modules if module.claims(source)), None)
+        module = next((module for module in modules if _claims(module, source)), None)
         if module is not None:
             found += 1
             source.claimed = True
@@ -155,6 +155,14 @@ def _claimed(top: Path, wanted: list[Format], desk: Desk) -> Iterator[tuple[Sour
             desk.unknown(source)
     if not found:
         desk.problem(Problem(str(top), 0, 0, f"nothing here that we can read{_asked(wanted)}"))
+
+
+def _claims(module: ModuleType, source: Source) -> bool:
+    """Whether it is the format's own; what cannot be opened is nobody's."""
+    try:
+        return bool(module.claims(source))
+    except (OSError, Refused):
+        return False
 
 
 def _bring(source: Source, module: ModuleType, desk: Desk) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 from array import array
 from base64 import b64encode
 from datetime import datetime
+from hashlib import blake2b
 from itertools import repeat
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from threadline import Message, ToolCall, ToolResult
-from threadline.transcripts.sources import Damage
+from threadline.transcripts.sources import Damage, Source
 from threadline.transcripts.timeline import Timeline, UsageLike
 
 RAW_MAX = 2**20  # of a damaged line that is kept as it was
@@ -125,6 +127,18 @@ def splits_no_pair(messages: list[Message]) -> bool:
     """Whether every call among them has its result among them, and every result its call."""
     calls = sorted(call.id for message in messages for call in message.calls)
     return calls == sorted(result.call_id for message in messages for result in message.results)
+
+
+def keep_output(timeline: Timeline, source: Source, path: Path, call_id: str, at: datetime | None) -> None:
+    """The whole output of a tool, of which its result shows a part: kept as a note, once."""
+    raw = source.text(path)
+    if raw is None:
+        return
+    digest = blake2b(raw, digest_size=16).hexdigest()
+    data = {"file": path.name, "call_id": call_id, **kept(raw)}
+    timeline.settle(
+        "output", [path.name, digest], lambda session, key: session.note(data, "tool_output", key=key, at=at)
+    )
 
 
 def kept(raw: bytes) -> dict[str, Any]:

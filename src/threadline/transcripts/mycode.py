@@ -11,7 +11,6 @@ from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
 from collections.abc import Iterator
 from datetime import datetime
-from hashlib import blake2b
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -30,7 +29,7 @@ from threadline import (
     ToolCall,
     ToolResult,
 )
-from threadline.transcripts.course import Course, Shown, kept
+from threadline.transcripts.course import Course, Shown, keep_output
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.masking import Mask
 from threadline.transcripts.output import write_pieces
@@ -90,7 +89,7 @@ def _tell(timeline: Timeline, source: Source, log: Path, about: dict[str, Any], 
         except InvalidMessage as error:
             source.report(log, line.offset, line.length, f"cannot be kept exactly: {error}")
     for path in source.listed(log.parent / OUTPUTS):
-        _output(timeline, source, path, iso(about.get("updated_at")))
+        keep_output(timeline, source, path, path.stem.partition("-")[2], iso(about.get("updated_at")))
 
 
 class _Reader:
@@ -213,18 +212,6 @@ _PARTS = {
     "tool_use": _call_part,
     "tool_result": _result_part,
 }
-
-
-def _output(timeline: Timeline, source: Source, path: Path, at: datetime | None) -> None:
-    """The whole output of a tool, of which a result shows the end: kept as a note, once."""
-    raw = source.text(path)
-    if raw is None:
-        return
-    digest = blake2b(raw, digest_size=16).hexdigest()
-    data = {"file": path.name, "call_id": path.stem.partition("-")[2], **kept(raw)}
-    timeline.settle(
-        "output", [path.name, digest], lambda session, key: session.note(data, "tool_output", key=key, at=at)
-    )
 
 
 # -- writing -------------------------------------------------------------------------------------------

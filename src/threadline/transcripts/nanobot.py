@@ -20,7 +20,8 @@ from typing import Any
 from msgspec.structs import replace
 
 from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
-from threadline.transcripts.course import Course, splits_no_pair, standing
+from threadline.transcripts.chat import dicts_of
+from threadline.transcripts.course import Course, keep_output, splits_no_pair, standing
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.masking import Mask
 from threadline.transcripts.output import write_pieces
@@ -108,12 +109,14 @@ class _Reader:
         self.course = Course(timeline)
         self.timeline = timeline
         self.at = iso(about.get("updated_at"))
+        self.key = _key(source.path, about)
         self.checkpoint = checkpoint
         self.lines: list[int | None] = []  # the place of each line that nanobot counts; None for a boundary
         self.tail: list[dict[str, Any]] = []  # the last messages, to tell what of a checkpoint is among them
         self.boundaries: list[dict[str, Any]] = []
         self.heads: list[dict[str, Any]] = []
         self.provider_state: dict[str, Any] = {}
+        self.offset = 0
 
     def tell(self) -> None:
         for line in self.source.lines(self.source.path):
@@ -127,7 +130,7 @@ class _Reader:
         self._settle()
 
     def _line(self, line: Line) -> None:
-        raw = line.value
+        raw, self.offset = line.value, line.offset
         match raw.get("_type"):
             case "metadata":
                 self.heads.append(raw)
@@ -144,7 +147,12 @@ class _Reader:
         at = iso(raw.get("timestamp"))
         if not isinstance(raw.get("role"), str) or not raw["role"]:
             return self.course.note({"line": raw}, NAME, at=at, shown=True)
-        return self.course.append(message_of(raw), at=at)
+        try:
+            message = message_of(raw)
+        except InvalidMessage as error:  # nanobot keeps what no provider takes, and so do we
+            self.source.report(self.source.path, self.offset, 0, f"kept as a note, not as a message: {error}")
+            return self.course.note({"line": raw}, NAME, at=at, shown=True)
+        return self.course.append(message, at=at)
 
     # -- what the first line says ------------------------------------------------------------------
 
@@ -156,10 +164,18 @@ class _Reader:
         self._note("provider_state", self.provider_state)  # private to the provider: never in a view
         for boundary in self.boundaries:
             self._note("boundary", boundary)
+        self._outputs()
         self._consolidated(head, metadata)
         self._goal(metadata)
         if self.checkpoint is not None:
             self._open(self.checkpoint)
+
+    def _outputs(self) -> None:
+        """The outputs that were too large for the file, beside the sessions of the same workspace."""
+        folder = self.source.path.parent.parent / ".nanobot" / "tool-results"
+        if self.source.path.parent.name == "sessions" and is_folder(folder.parent) and is_folder(folder):
+            for path in self.source.listed(folder / _safe(self.key)):
+                keep_output(self.timeline, self.source, path, path.stem, self.at)
 
     def _note(self, kind: str, data: dict[str, Any]) -> None:
         if data:
@@ -209,8 +225,13 @@ class _Reader:
         said = [checkpoint.get("assistant_message"), *_list(checkpoint.get("completed_tool_results"))]
         restored = [raw for raw in said if isinstance(raw, dict) and isinstance(raw.get("role"), str)]
         new = restored[_overlap(self.tail, restored) :]
-        if new:
-            self.timeline.open([message_of(raw) for raw in new], at=self.at)
+        try:
+            messages = [message_of(raw) for raw in new]
+        except InvalidMessage as error:
+            self.desk.remark(self.source.path, f"the checkpoint of a turn under way is left out: {error}")
+            return
+        if messages:
+            self.timeline.open(messages, at=self.at)
 
 
 def fold(session: Session, upto: int, summary: str | None, key: str, at: datetime | None) -> Entry:
@@ -259,8 +280,9 @@ class _Writer:
         under_way = self._under_way(view)
         view = view[: len(view) - len(under_way)]
         past, shown = self._divided(view, {entry.seq for entry in under_way})
-        cursor = len(past) if summary or not all(map(_is_hidden, past)) else 0
-        told = [self._raw(entry) for entry in (*past, *shown)]
+        hides = summary is not None or not all(map(_is_hidden, past))
+        cursor = sum(len(self._raws(entry)) for entry in past) if hides else 0
+        told = [raw for entry in (*past, *shown) for raw in self._raws(entry)]
         return self._with_boundaries(self._head(cursor, summary, under_way), told, cursor)
 
     def _divided(self, view: list[Entry], under_way: set[int]) -> tuple[list[Entry], list[Entry]]:
@@ -295,8 +317,9 @@ class _Writer:
             metadata["_last_summary"] = {"text": summary.message.text, "last_active": local(info.updated_at)}
         metadata |= self._goal()
         if under_way:
-            raws = [self._raw(entry) for entry in under_way]
-            pending = [call for call in _list(raws[0].get("tool_calls")) if call.get("id") in self._open_ids()]
+            raws = [raw for entry in under_way for raw in self._raws(entry)]
+            calls = [call for call in _list(raws[0].get("tool_calls")) if isinstance(call, dict)]
+            pending = [call for call in calls if call.get("id") in self._open_ids()]
             metadata["runtime_checkpoint"] = {
                 "assistant_message": raws[0],
                 "completed_tool_results": raws[1:],
@@ -325,10 +348,10 @@ class _Writer:
         told |= {name: local(at) for name, at in times.items() if at is not None}
         return {"goal_state": {name: value for name, value in told.items() if value is not None}}
 
-    def _raw(self, entry: Entry) -> dict[str, Any]:
+    def _raws(self, entry: Entry) -> list[dict[str, Any]]:
         assert entry.message is not None
-        raw = raw_of(entry.message)
-        return raw if "timestamp" in raw or NAME in entry.message.meta else raw | {"timestamp": local(entry.at)}
+        dated = {} if NAME in entry.message.meta else {"timestamp": local(entry.at)}
+        return [dated | raw for raw in raws_of(entry.message)]
 
     def _with_boundaries(
         self, head: dict[str, Any], told: list[dict[str, Any]], cursor: int
@@ -348,8 +371,13 @@ class _Writer:
 def _stem(folder: Path, key: str) -> str:
     names = [file.stem for file in folder.glob("*.jsonl")] if folder.is_dir() else []
     if names and not any(map(_decoded, names)):
-        return re.sub(r'[<>:"/\\|?*]', "_", key).strip()
+        return _safe(key)
     return urlsafe_b64encode(key.encode("utf-8", "surrogatepass")).decode().rstrip("=")
+
+
+def _safe(key: str) -> str:
+    """A key as the older names have it."""
+    return re.sub(r'[<>:"/\\|?*]', "_", key).strip()
 
 
 def _decoded(stem: str) -> str | None:
@@ -401,20 +429,25 @@ def message_of(raw: dict[str, Any]) -> Message:
 
 
 def raw_of(message: Message) -> dict[str, Any]:
-    """The same message as nanobot has it."""
+    """The same message as nanobot has it; the first dict of one that takes several."""
+    return raws_of(message)[0]
+
+
+def raws_of(message: Message) -> list[dict[str, Any]]:
+    """The same message as nanobot has it: one dict, or one for each of its results."""
     own = dict(_dict(message.meta.get(NAME)))
     parts = tuple(part for part in message.parts if NAME not in part.extra)
     meta = {name: value for name, value in message.meta.items() if name == "openai"}
-    sent = dict(formats.write([replace(message, parts=parts, meta=meta)], "openai")[0])
+    first, *more = dicts_of(replace(message, parts=parts, meta=meta))
     for at, value in (own.pop("_blocks", None) or {}).items():
-        sent["content"][int(at)]["_meta"] = value
+        first["content"][int(at)]["_meta"] = value
     if own.pop("_no_content", False):
-        sent.pop("content", None)
+        first.pop("content", None)
     own |= {"_command": True} if message.meta.get("hidden") and "_command" not in own else {}
     own |= {"_channel_delivery": True} if message.meta.get("proactive") and "_channel_delivery" not in own else {}
     media = [part.uri for part in message.parts if type(part) is Media and part.uri and NAME not in part.extra]
     own |= {"media": media} if media and "media" not in own else {}
-    return sent | own
+    return [first | own, *more]
 
 
 def is_boundary(raw: dict[str, Any]) -> bool:

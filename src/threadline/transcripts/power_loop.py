@@ -21,6 +21,7 @@ import apsw
 from msgspec.structs import replace
 
 from threadline import DepthExceeded, Entry, InvalidMessage, Message, Request, Session, SessionInfo, formats
+from threadline.transcripts.chat import dicts_of
 from threadline.transcripts.course import Course, Shown, standing
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.masking import Mask
@@ -193,14 +194,15 @@ class _Reader:
 
     def _step(self, row: Row) -> int | None:
         seq, at = _int(row, "seq"), milliseconds(row.get("created_at"))
-        try:
-            if row.get("name") == NOTE and self._fold(row, seq, at):
-                return None
-            place = self.course.append(message_of(row), at=at)
-        except InvalidMessage as error:
-            size = sum(len(str(value)) for value in row.values())
-            self.source.report(self.source.path, 0, size, f"session {self.id}, seq {seq}: {error}")
+        if row.get("name") == NOTE and self._fold(row, seq, at):
             return None
+        try:
+            message = message_of(row)
+        except InvalidMessage as error:  # power-loop keeps what no provider takes, and so do we
+            self.source.report(self.source.path, 0, 0, f"session {self.id}, seq {seq}, kept as a note: {error}")
+            self.course.note({"row": {name: _kept(value) for name, value in row.items()}}, NAME, at=at)
+            return None
+        place = self.course.append(message, at=at)
         self.seqs[place] = seq
         return place
 
@@ -434,7 +436,7 @@ def _pending(session: Session, rows: list[Row]) -> str | None:
     for row in reversed(rows):
         calls = _json(row.get("tool_calls_json"))
         if row.get("state") == "active" and isinstance(calls, list):
-            left = [call for call in calls if call.get("id") in open_ids]
+            left = [call for call in calls if isinstance(call, dict) and call.get("id") in open_ids]
             told = {"assistant_seq": row["seq"], "round_index": row.get("round_index") or 0}
             return _compactly(told | {"tool_call_ids": [c["id"] for c in left], "tool_calls": left}) if left else None
     return None
@@ -442,7 +444,16 @@ def _pending(session: Session, rows: list[Row]) -> str | None:
 
 def _insert(connection: apsw.Connection, table: str, row: Row) -> None:
     names = ", ".join(row)
-    connection.execute(f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(row.values()))
+    connection.execute(
+        f"INSERT INTO {table} ({names}) VALUES ({', '.join('?' * len(row))})", tuple(map(_cell, row.values()))
+    )
+
+
+def _cell(value: Any) -> str | int | float | None:
+    """What a column can hold: SQLite has no lists, and no lone surrogates."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    return value if isinstance(value, int | float | None) else _compactly(value)
 
 
 def _ms(moment: datetime) -> int:
@@ -471,7 +482,7 @@ def row_of(message: Message) -> Row:
     """The columns of a message as power-loop stores it; its seq, session and time are the writer's to say."""
     own = _dict(message.meta.get(NAME))
     meta = {name: value for name, value in message.meta.items() if name == "openai"}
-    raw = formats.write([replace(message, meta=meta)], "openai")[0]
+    raw = dicts_of(replace(message, meta=meta))[0]
     content, calls = raw.get("content"), raw.get("tool_calls")
     return {
         "role": raw["role"],

@@ -47,9 +47,9 @@ class Claim:
         connection = self._pool.beside()
         try:
             connection.execute("BEGIN")
-            for setting in SETTINGS:
-                connection.execute(setting)
             connection.execute(SQL["claim"], (self._name,))
+            for setting in SETTINGS:  # last: the server keeps the snapshot of a SELECT until the next statement comes
+                connection.execute(setting)
         except psycopg.Error:
             self._pool.end(connection)
             raise

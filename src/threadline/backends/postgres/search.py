@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Any
 
 from threadline.backends import sql
@@ -20,13 +21,13 @@ from threadline.backends.postgres.rows import record_of, row_of, said, stored_or
 from threadline.backends.postgres.statements import SQL as QUERIES
 from threadline.backends.postgres.statements import Connection, Values, numbers
 from threadline.backends.postgres.transactions import log_of
-from threadline.backends.searching import Listing, Place, Reader, Spot, answers, find, readable
+from threadline.backends.searching import Listing, Place, Reader, Spot, answers, find, readable, spot_in
 from threadline.core.about import About
 from threadline.core.entries import Row, stored
 from threadline.core.questions import Unit
 from threadline.core.ranking import STRETCH
 from threadline.core.searching import Answer, Indexing, Search
-from threadline.core.view import spans_after
+from threadline.core.view import Spans, spans_after
 from threadline.core.words import VERSION, terms
 from threadline.errors import Damaged, NotFound
 
@@ -204,7 +205,7 @@ def search(connection: Connection, asked: Search) -> list[tuple[Record, Answer]]
     sessions = {finding.about.session for finding in found}
     records = {session: index.record(session) for session in sessions}
     places = {session: _place(connection, index.trees[session], records[session]) for session in sessions}
-    return [(records[told.session], told) for told in answers(question, lists, found, asked, places)]
+    return [(records[told.session], told) for told in answers(index, question, lists, found, asked, places)]
 
 
 def _place(connection: Connection, tree: bytes, record: Record) -> Place:
@@ -212,9 +213,14 @@ def _place(connection: Connection, tree: bytes, record: Record) -> Place:
     if ref is None:
         raise NotFound("session", record.id)
     log, state = log_of(connection, ref), record.state
+    spans: Spans = ((1, state.head),)
     with suppress(Damaged):
-        return Place(log, spans_after(log, state.view, state.head), state.head)
-    return Place(log, ((1, state.head),), state.head)
+        spans = spans_after(log, state.view, state.head)
+    return Place(log, spans, state.head, partial(spot_in, ref, partial(_named, tree)))
+
+
+def _named(tree: bytes, log: int) -> tuple[bytes, int]:
+    return tree, log
 
 
 def ref_at(connection: Connection, tree: bytes, session: int) -> Ref | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,10 @@ Values = tuple[Any, ...] | dict[str, Any]
 
 def run(connection: apsw.Connection, name: str, values: Values = ()) -> None:
     connection.execute(SQL[name], values)
+
+
+def run_many(connection: apsw.Connection, name: str, values: Iterable[tuple[Any, ...]]) -> None:
+    connection.executemany(SQL[name], values)
 
 
 def one(connection: apsw.Connection, name: str, values: Values = ()) -> Any:

@@ -13,7 +13,7 @@ from threadline.backends import sql
 from threadline.backends.backend import Piece, Record, Ref
 from threadline.backends.blobs import MARK, decompress, packed, unpack
 from threadline.backends.log import PiecedLog
-from threadline.backends.searching import FEW, Listing, Place, Reader, Spot, answers, find, readable
+from threadline.backends.searching import FEW, Listing, Place, Reader, Spot, answers, find, readable, spot_in
 from threadline.backends.sqlite import rows
 from threadline.backends.sqlite.sessions import records_of
 from threadline.backends.sqlite.transactions import ENDLESS
@@ -23,7 +23,7 @@ from threadline.core.entries import Row, row_of, stored, text, text_or_none
 from threadline.core.questions import Unit
 from threadline.core.ranking import STRETCH
 from threadline.core.searching import Answer, Indexing, Search
-from threadline.core.view import spans_after
+from threadline.core.view import Spans, spans_after
 from threadline.core.words import VERSION, terms
 from threadline.errors import Damaged
 
@@ -248,11 +248,12 @@ def _delete(connection: apsw.Connection, document: int, words: list[str]) -> Non
 
 
 def search(connection: apsw.Connection, asked: Search) -> list[tuple[Record, Answer]]:
-    question, lists, found = find(_Index(connection, asked), asked)
+    index = _Index(connection, asked)
+    question, lists, found = find(index, asked)
     sessions = codec.encode(list({finding.about.session for finding in found})).decode()
     records = {record.number: record for record in records_of(connection, many(connection, "records", (sessions,)))}
     places = {ref.number: _place(connection, ref, records[ref.number]) for ref in _refs(connection, sessions)}
-    return [(records[told.session], told) for told in answers(question, lists, found, asked, places)]
+    return [(records[told.session], told) for told in answers(index, question, lists, found, asked, places)]
 
 
 def _refs(connection: apsw.Connection, sessions: str) -> Iterator[Ref]:
@@ -265,9 +266,10 @@ def _refs(connection: apsw.Connection, sessions: str) -> Iterator[Ref]:
 
 def _place(connection: apsw.Connection, ref: Ref, record: Record) -> Place:
     log, state = PiecedLog(ref, partial(rows.many, connection)), record.state
+    spans: Spans = ((1, state.head),)
     with suppress(Damaged):
-        return Place(log, spans_after(log, state.view, state.head), state.head)
-    return Place(log, ((1, state.head),), state.head)
+        spans = spans_after(log, state.view, state.head)
+    return Place(log, spans, state.head, partial(spot_in, ref, int))
 
 
 class _Index:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from hashlib import sha256
+from itertools import groupby
 from typing import Any
 
 import apsw
@@ -14,7 +15,7 @@ from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Pie
 from threadline.backends.blobs import compress, pack
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.rows import many, one, run
+from threadline.backends.sqlite.rows import many, one, run, run_many
 from threadline.backends.sqlite.sessions import find
 from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
@@ -301,8 +302,7 @@ def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
     namespace, own, _, _, _, _, head, *_ = head_of(connection, ref)
     if portion.rows and portion.rows[0].seq != head + 1:
         raise Stale(portion.rows[0].seq - 1, head)
-    for row in portion.rows:
-        insert_entry(connection, ref.tree, own, row)
+    _insert_entries(connection, ref.tree, own, portion.rows)
     if stones := sum(map(is_redacted, portion.rows)):
         run(connection, "count_tombstone", (stones, own))
     for key in portion.keys:
@@ -313,6 +313,16 @@ def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
     mark = head_seal(ref.number, namespace, own, status, opened, portion.updated_at)
     run(connection, "move_head", (opened, portion.updated_at, *portion.state, mark, ref.number))
     run(connection, "set_status", (status, portion.updated_at, mark, ref.number))
+
+
+def _insert_entries(connection: apsw.Connection, tree: bytes, own: int, rows: Sequence[Row]) -> None:
+    """Many rows at once: small ones, which most are, in one go."""
+    for large, some in groupby(rows, lambda row: len(row.body) >= LARGE_BYTES):
+        if large:
+            for row in some:
+                insert_entry(connection, tree, own, row)
+        else:
+            run_many(connection, "insert_entry", ((own, *row) for row in some))
 
 
 def account(connection: apsw.Connection, ref: Ref, charges: Sequence[Charge]) -> None:

@@ -183,6 +183,9 @@ STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
     "erase": lambda store, s: store.erase(s),
     "redact": lambda store, s: s.redact(1, "why"),
     "prune": lambda store, s: store.prune(older_than=A_SECOND),
+    "memory_claim": lambda store, s: store.memory("p").claim("x"),
+    "memory_active": lambda store, s: store.memory("p").active(),
+    "memory_recall": lambda store, s: store.memory("p").recall("x"),
 }
 
 

@@ -666,8 +666,10 @@ AND    EXISTS (SELECT 1 FROM threadline.tag t WHERE t.tree = s.tree AND t.sessio
 -- settings: what the server promises
 SELECT current_setting('server_encoding'), current_setting('fsync'), current_setting('full_page_writes')
 
--- there: whether the schema is there
-SELECT to_regclass('threadline.version') IS NOT NULL, to_regnamespace('threadline') IS NOT NULL
+-- there: whether the schema is there; rows and not to_regclass, whose cache may miss what was made while we waited for a lock
+SELECT EXISTS (SELECT FROM pg_namespace n JOIN pg_class c ON c.relnamespace = n.oid
+               WHERE n.nspname = 'threadline' AND c.relname = 'version'),
+       EXISTS (SELECT FROM pg_namespace WHERE nspname = 'threadline')
 
 -- version: which schema it is
 SELECT max(version) FROM threadline.version
