@@ -5,7 +5,7 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 
-.PHONY: demo test lint bench bench-peers eval torture clean
+.PHONY: demo test lint bench bench-peers eval torture mutants coverage clean
 
 demo: $(VENV)/installed          ## the main job, in front of your eyes, in under 15 seconds
 	$(BIN)/threadline demo
@@ -29,6 +29,13 @@ eval: $(VENV)/installed-dev      ## how well questions find their answers; ARGS=
 
 torture: $(VENV)/installed-dev   ## the long proofs, under 40 minutes on 2 cores; SCALE=ci is a short run, SEED= another one
 	$(BIN)/python -m torture --scale $(or $(SCALE),1) --seed $(or $(SEED),1) $(if $(JSON),--json $(JSON))
+
+mutants: $(VENV)/installed-dev   ## plant a bug for each promise: every one must be caught
+	$(BIN)/python -m torture --mutants $(NAMES)
+
+coverage: $(VENV)/installed-dev  ## which branches of the thinking no test reaches: there must be none
+	THREADLINE_SCALE=0.1 $(BIN)/python -m coverage run -m pytest -q -p no:xdist tests/core tests/context tests/test_messages.py
+	$(BIN)/python -m coverage report
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import apsw
 
+from torture import mutants, planting  # noqa: F401 - a mutant is planted before what it changes is imported
 from torture.classes import ALL
 from torture.runner import Run, Torture, Unit, play, report, table
 
@@ -23,6 +24,8 @@ def main(arguments: list[str]) -> int:
         for torture in ALL.values():
             print(f"{torture.name:<14}{torture.full:>9,}{torture.ci:>8,} in CI   {torture.what}")
         return 0
+    if asked.mutants is not None:
+        return mutants.main(asked.mutants)
     if asked.trial:
         return _again(asked.trial, asked.seed)
     return _all([ALL[name] for name in asked.classes or ALL], asked)
@@ -39,6 +42,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--trial", metavar="CLASS:UNIT:TRIAL", help="run this one once more")
     parser.add_argument("--json", metavar="PATH", help="write the report there, too")
     parser.add_argument("--list", action="store_true", help="the classes, and how many trials each has")
+    parser.add_argument("--mutants", nargs="*", metavar="NAME", help="plant these bugs, or all: each must be caught")
     return parser
 
 

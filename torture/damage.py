@@ -32,9 +32,10 @@ Answers = dict[tuple[Any, ...], Any]  # what the store said, by what it was aske
 def trials(unit: Unit, folder: Path) -> Iterator[Trial]:
     rng = Random(unit.dice("damage"))
     victim = victim_of(f"victim {unit.seed} {unit.number % VICTIMS}", STEPS[unit.number % len(STEPS)])
-    for _ in range(unit.count):
-        harm = rng.choices(list(HARMS), weights=list(HARMS.values()))[0]
-        yield Trial(harm(folder, victim, rng), harm.__name__)
+    with patch("threadline.backends.sqlite.reserve.RESERVE_BYTES", PAGE_BYTES):  # to make it takes longer than a trial
+        for _ in range(unit.count):
+            harm = rng.choices(list(HARMS), weights=list(HARMS.values()))[0]
+            yield Trial(harm(folder, victim, rng), harm.__name__)
 
 
 # -- the victim ----------------------------------------------------------------------------------------

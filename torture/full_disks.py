@@ -11,8 +11,8 @@ from random import Random
 from threadline import Store
 from threadline.errors import StoreFailed, StoreFull, Uncertain
 from threadline.testing.faults import SmallDisk
-from torture.histories import Clock, loaded_dice, next_step, open_store
-from torture.io_errors import Told, findings, fresh
+from torture.histories import Clock, fresh, loaded_dice, next_step, open_store
+from torture.io_errors import Told, findings
 from torture.power_cuts import checkpoints_every
 from torture.runner import Trial, Unit
 

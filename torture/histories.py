@@ -81,6 +81,13 @@ def folder_of(folder: Path, name: str) -> Path:
     return inner
 
 
+def fresh(folder: Path) -> Path:
+    """The path of a new store in an emptied folder."""
+    for old in folder.iterdir():
+        old.unlink()
+    return folder / "store.db"
+
+
 def snapshot(store: Store) -> dict[str, Any]:
     """All that a store says of its sessions, by their keys; without ids, which are drawn by dice."""
     return {info.key or "": _portrait(store, info) for info in store.sessions(status=None, root=False)}
@@ -262,12 +269,26 @@ def _archive(session: Session, rng: Random, number: int) -> Step:
     return Step(number, "archive", name, 0, None, lambda s: s.archive(s.session(name)))
 
 
+def _erase(session: Session, rng: Random, number: int) -> Step:
+    name = str(session.key)
+    return Step(number, "erase", name, 0, None, lambda s: s.erase(s.session(name), cascade=True))
+
+
+def _redact(session: Session, rng: Random, number: int) -> Step | None:
+    if not session.head:
+        return None
+    seq, name = rng.randint(1, session.head), str(session.key)
+    return Step(number, "redact", name, 0, None, lambda s: s.session(name).redact(seq, "a secret"))
+
+
 WHOLE_LIFE: dict[Callable[[Session, Random, int], Step | None], int] = {
     _enqueue: 2,
     _take: 2,
     _set_goal: 1,
     _clear: 1,
     _archive: 1,
+    _erase: 1,
+    _redact: 1,
 }
 
 

@@ -20,7 +20,7 @@ import apsw
 from threadline import SessionInfo, Store
 from threadline.errors import StoreFailed, StoreFull, Uncertain
 from threadline.testing.faults import ErrorKind, FailingDisk
-from torture.histories import Clock, Step, fast_folder, loaded_dice, next_step, open_store, step_of
+from torture.histories import Clock, Step, fast_folder, fresh, loaded_dice, next_step, open_store, step_of
 from torture.power_cuts import checkpoints_every
 from torture.runner import Trial, Unit
 
@@ -161,12 +161,6 @@ def attempt(store: Store, step: Step, disk: FailingDisk) -> Told:
 def heal_in_time(disk: FailingDisk) -> None:
     if disk.failures >= PATIENCE:
         disk.heal()
-
-
-def fresh(folder: Path) -> Path:
-    for old in folder.iterdir():
-        old.unlink()
-    return folder / "store.db"
 
 
 # -- threads that share a commit -----------------------------------------------------------------------

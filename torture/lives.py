@@ -15,10 +15,12 @@ from typing import Any
 
 from threadline import BudgetTooSmall, Message, Text, ThreadlineError, ToolCall, formats
 from threadline.context import Context, Wish, build
+from threadline.core.audit import Audit
 from threadline.core.calls import walk
 from threadline.core.compaction import Seen, seen
-from threadline.core.fold import State, draft_of, nodes, state_at
+from threadline.core.fold import State, draft_of, nodes, start, state_at
 from threadline.core.reading import read_view
+from threadline.core.redaction import echoes, redacted
 from threadline.core.view import spans_at
 from threadline.core.window import read_source
 from threadline.messages import Media, Other, Part, Reasoning, ToolResult
@@ -37,7 +39,7 @@ def trials(unit: Unit, folder: Path) -> Iterator[Trial]:
         rng = Random(f"{unit.dice('lives')} {n}")
         life = random_life(rng)
         try:
-            wrong = fold_differs(life, rng) or context_fails(life, rng)
+            wrong = fold_differs(life, rng) or redaction_tells(life, rng) or context_fails(life, rng)
         except AssertionError as error:
             wrong = f"an assertion: {error}"
         yield Trial(wrong)
@@ -284,6 +286,25 @@ def _folded(life: Life, at: int) -> tuple[Any, ...]:
 def _said_by(model: Model, at: int) -> tuple[Any, ...]:
     shown, calls = model.visible(at), [(w.seq, w.call.id, w.started) for w in model.pending(at)]
     return [line.seq for line in shown], len(shown), model.tokens(at), model.unanswered(at), calls, len(calls)
+
+
+# -- redaction -----------------------------------------------------------------------------------------
+
+
+def redaction_tells(life: Life, rng: Random) -> str | None:
+    """What changed, and must not, when an entry lost its content: in some lives one does, and goes on without it."""
+    if not life.head or rng.random() < 0.7:
+        return None
+    moments = sorted({life.head, rng.randint(0, life.head)})
+    before = [_folded(life, at) for at in moments]
+    original = life.row(rng.randint(1, life.head))
+    buried = redacted(life, original, [], "a secret", original.at)
+    for row in [*buried, *echoes(life, life.head, original, buried[0])]:
+        life.kept[row.seq - 1] = row
+    if found := list(Audit(life, start(SALT), life.head)):
+        return f"entry {original.seq} ({original.kind}) was redacted, and the audit finds {found[:3]}"
+    after = [_folded(life, at) for at in moments]
+    return None if before == after else f"entry {original.seq} was redacted, and the fold says {after}, not {before}"
 
 
 # -- contexts ------------------------------------------------------------------------------------------

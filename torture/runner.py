@@ -13,7 +13,8 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from select import select
 from typing import Any, NamedTuple, TextIO
@@ -73,7 +74,8 @@ class Result:
     what: str
     planned: int
     trials: int = 0
-    seconds: float = 0.0  # of one core, or waiting
+    seconds: float = 0.0  # of all workers, waiting included
+    cpu_seconds: float = 0.0  # of them and their children: what another machine would take
     violations: list[str] = field(default_factory=list)
     kinds: Counter[str] = field(default_factory=Counter)
 
@@ -128,7 +130,8 @@ class Worker:
 
 
 def _work(jobs: Sequence[Job], queue: int, telling: int) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    for sign in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(sign, signal.SIG_DFL)
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what trials print is of no interest here
     while ticket := os.read(queue, 4):
         (job,) = struct.unpack("<i", ticket)
@@ -141,6 +144,7 @@ def _tell_of(torture: Torture, unit: Unit, job: int, telling: int) -> None:
 
     say(trial=0)
     began_s = said_s = time.monotonic()
+    began_cpu_s = sum(os.times()[:4])
     kinds: Counter[str] = Counter()
     number = 0
     for number, trial in enumerate(play(torture, unit), 1):
@@ -150,7 +154,8 @@ def _tell_of(torture: Torture, unit: Unit, job: int, telling: int) -> None:
         if time.monotonic() - said_s > SAID_EVERY_S:
             said_s = time.monotonic()
             say(trial=number)
-    say(trial=number, seconds=time.monotonic() - began_s, kinds=kinds)
+    cpu_s = sum(os.times()[:4]) - began_cpu_s
+    say(trial=number, seconds=time.monotonic() - began_s, cpu_seconds=cpu_s, kinds=kinds)
 
 
 class Run:
@@ -164,17 +169,25 @@ class Run:
         self._show = Show(self.results, out)
 
     def go(self, workers: int) -> list[Result]:
-        """Until all is done. The results are in the order of the classes."""
+        """Until all is done, or until Ctrl-C or SIGTERM. The results are in the order of the classes."""
+        before = {sign: signal.signal(sign, signal.default_int_handler) for sign in (signal.SIGINT, signal.SIGTERM)}
         self._queue, tickets = os.pipe()
         feeder = _feed(tickets, len(self._jobs), self._queue)
         os.close(tickets)
         crew = [self._worker() for _ in range(workers)]
-        while crew:
-            ready = select([worker.telling for worker in crew], [], [], 1.0)[0]
-            crew = [at_work for worker in crew if (at_work := self._look_at(worker, worker.telling in ready))]
-            self._show.now(self._done.total())
+        try:
+            while crew:
+                ready = select([worker.telling for worker in crew], [], [], 1.0)[0]
+                crew = [at_work for worker in crew if (at_work := self._look_at(worker, worker.telling in ready))]
+                self._show.now(self._done.total())
+        except KeyboardInterrupt:
+            for worker in crew:
+                os.kill(worker.pid, signal.SIGKILL)
+                worker.end()
         os.close(self._queue)
         os.waitpid(feeder, 0)
+        for sign, handler in before.items():
+            signal.signal(sign, handler)
         return list(self.results.values())
 
     def _worker(self) -> Worker:
@@ -209,6 +222,7 @@ class Run:
         trial: int,
         wrong: str | None = None,
         seconds: float | None = None,
+        cpu_seconds: float = 0.0,
         kinds: dict[str, int] | None = None,
     ) -> None:
         torture, _ = self._jobs[job]
@@ -221,6 +235,7 @@ class Run:
             self._violation(job, trial, wrong)
         if seconds is not None:
             result.seconds += seconds
+            result.cpu_seconds += cpu_seconds
             result.kinds.update({kind: n for kind, n in (kinds or {}).items() if kind})
 
     def _violation(self, job: int, trial: int, what: str) -> None:
@@ -236,8 +251,9 @@ def _feed(tickets: int, count: int, queue: int) -> int:
 
     def hand_out() -> None:
         os.close(queue)
-        for ticket in range(count):
-            os.write(tickets, struct.pack("<i", ticket))
+        with suppress(BrokenPipeError):  # nobody wants them any more
+            for ticket in range(count):
+                os.write(tickets, struct.pack("<i", ticket))
 
     return fork(hand_out, patience_s=0)
 
@@ -276,13 +292,13 @@ class Show:
 
 
 def table(results: Sequence[Result]) -> str:
-    rows = [f"{'class':<14}{'trials':>10}{'violations':>12}{'seconds':>10}{'per second':>12}  what"]
+    rows = [f"{'class':<14}{'trials':>10}{'violations':>12}{'seconds':>10}{'of a core':>12}  what"]
     for result in results:
-        rate = result.trials / result.seconds if result.seconds else 0.0
-        numbers = f"{result.trials:>10,}{len(result.violations):>12,}{result.seconds:>10.1f}{rate:>12,.1f}"
+        seconds = f"{result.seconds:>10.1f}{result.cpu_seconds:>12.1f}"
+        numbers = f"{result.trials:>10,}{len(result.violations):>12,}{seconds}"
         rows.append(f"{result.name:<14}{numbers}  {result.what}")
     return "\n".join(rows)
 
 
 def report(results: Sequence[Result], **facts: Any) -> dict[str, Any]:
-    return {**facts, "classes": [asdict(result) for result in results]}
+    return {**facts, "classes": [{**vars(result), "kinds": dict(result.kinds)} for result in results]}

@@ -9,8 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import threadline
+from threadline import Message
 from threadline.core.reading import read_view
-from threadline.core.view import Spans, between, holds, replaced, spans_at, tidy
+from threadline.core.redaction import redacted
+from threadline.core.view import Spans, between, holds, replaced, spans_at, stored_spans, tidy
 from threadline.testing import scaled
 from threadline.testing.memory import MemoryLog
 
@@ -136,3 +138,14 @@ def test_any_rhythm_of_speech_and_silence_reads_the_same_in_every_window(
 
         assert [row.seq for row in log.rows(1, at, shown=True, page=page)] == shown
         assert [row.seq for row in log.rows(1, at, shown=True, reverse=True, page=page)] == shown[::-1]
+
+
+def test_a_redacted_compaction_stands_where_it_stood() -> None:
+    log = MemoryLog()
+    log.do("extend", messages=[Message.user("one"), Message.user("two"), Message.user("three")])
+    (fold,) = log.do("compact", summary="a secret", upto=2)
+    before = spans_at(log, log.head)
+    log.kept[fold.seq - 1] = redacted(log, fold, [], "it was a secret", fold.at)[0]
+
+    assert spans_at(log, log.head) == before
+    assert stored_spans(log.row(fold.seq), "covers") == ((1, 2),)

@@ -12,6 +12,7 @@ import pytest
 from histories import fast_folder
 from torture.damage import HARMS, LONG, PAGE_BYTES, Victim, examine, flipped, victim_of, write, wrong_with
 
+import threadline
 from threadline import Entry
 from threadline.testing import scaled, seed
 
@@ -59,3 +60,16 @@ def page_of(folder: Path, victim: Victim, tree: str) -> int:
     with closing(apsw.Connection(str(folder / "store.db"))) as connection:
         (number,) = connection.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (tree,)).fetchone()
     return (number - 1) * PAGE_BYTES
+
+
+def test_a_share_that_points_elsewhere_leads_to_no_other_sessions_entries(path: Path) -> None:
+    with threadline.open(path) as store:
+        store.session("one").append("of one")
+        store.session("two").append("of two")
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute(
+            "UPDATE share SET log = (SELECT max(log) FROM share) WHERE log = (SELECT min(log) FROM share)"
+        )
+
+    with threadline.open(path) as store, pytest.raises(threadline.Damaged, match="where its entries lie"):
+        store.session("one").messages()

@@ -13,7 +13,8 @@ import apsw
 import pytest
 from histories import fast_folder, loaded_dice, open_store
 from torture.full_disks import filled
-from torture.io_errors import APPENDS, THREADS, Told, crashing_sweep, fresh, misled, sweep
+from torture.histories import fresh
+from torture.io_errors import APPENDS, THREADS, Told, crashing_sweep, misled, sweep
 from torture.power_cuts import checkpoints_every
 
 import threadline

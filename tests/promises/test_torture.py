@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from histories import fast_folder
 from torture import readers, writers
 from torture.classes import ALL
 from torture.histories import folder_of
-from torture.runner import Run, Torture, Trial, Unit, play, table
+from torture.runner import Run, Torture, Trial, Unit, play, report, table
 
 from threadline.testing import seed
 
@@ -89,6 +90,7 @@ def test_a_violation_is_named_so_that_it_can_be_played_again() -> None:
     last = list(play(Torture("some", "", odd, 10, 20, 20), Unit(7, 1, 10), upto=7))[-1]
     assert last.wrong == "the seventh of the second"
     assert "some" in table([result])
+    assert json.loads(json.dumps(report([result], seed=7)))["classes"][0]["kinds"] == {"odd": 10}
 
 
 def test_a_process_that_dies_is_a_violation_and_the_others_go_on() -> None:

@@ -51,7 +51,7 @@ def key_is_hidden(row: Row) -> bool:
 def _stand_in(message: Message) -> Message:
     """Who spoke and which calls it made or answered, so that the conversation stays legal, and no word of it."""
     parts: list[Part] = [_part(part) for part in calls_and_results(message)]
-    if not parts or voice_of(replace(message, meta={})) == USER:
+    if message.parts and (not parts or voice_of(replace(message, meta={})) == USER):  # who said nothing does not speak
         parts.append(Text(WORDS))
     flags = {name: True for name in ("hidden", "proactive") if message.meta.get(name)}
     return Message(message.role, tuple(parts), flags)

@@ -16,6 +16,7 @@ from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, SQL, many, one
 from threadline.backends.sqlite.usage import spent_by_each
 from threadline.core import codec, holds
 from threadline.core.about import decode
+from threadline.core.digest import seal
 from threadline.core.entries import MISTYPED, stored, text, text_or_none
 from threadline.core.fold import state_of
 from threadline.core.spending import Sum
@@ -33,7 +34,10 @@ def find(connection: apsw.Connection, namespace: str, *, id: str | None = None, 
 
 def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key: bytes | None) -> Ref:
     pieces = many(connection, "lineage", (number,))
-    return Ref(number, text(id), text_or_none(key), tuple(Piece(*piece) for piece in pieces), tree)
+    for log, first, last, session, mark in pieces:
+        if seal(session, first, last, log) != mark:
+            raise Damaged(text(id), None, "where its entries lie cannot be told: a share row does not match its seal")
+    return Ref(number, text(id), text_or_none(key), tuple(Piece(*piece[:3]) for piece in pieces), tree)
 
 
 def record_of(found: tuple[Any, ...], spent: tuple[Sum, ...] = ()) -> Record:

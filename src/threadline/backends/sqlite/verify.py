@@ -176,7 +176,7 @@ def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, pi
     try:
         tree, _, id, *_ = one(connection, "verify_session", (number,))
         name = text(id)
-        lineage = tuple(Piece(*row) for row in many(connection, "lineage", (number,)))
+        lineage = tuple(Piece(*row[:3]) for row in many(connection, "lineage", (number,)))
         shared = PiecedLog(Ref(number, name, None, lineage, tree), partial(_select, connection))
         (salt,) = one(connection, "salt", (lineage[0].log,))
         audit = Audit(shared, state_at(shared, first - 1, salt), last, counts)

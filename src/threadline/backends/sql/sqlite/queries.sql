@@ -94,8 +94,8 @@ VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 -- insert_share: a stretch of a log that a session reads
 INSERT INTO share (session, first, last, log, seal) VALUES (?, ?, ?, ?, ?)
 
--- lineage: where a session's entries lie
-SELECT log, first, last FROM share WHERE session = ? ORDER BY first
+-- lineage: where a session's entries lie, with what seals each row: a damaged one would lead to another session's entries
+SELECT log, first, last, session, seal FROM share WHERE session = ? ORDER BY first
 
 -- by_id: a session by its id, compared with the row itself, so that a damaged index leads to no other session
 SELECT session, tree, id, key
