@@ -93,7 +93,8 @@ def line(found: Found) -> str:
 def machine(large: int) -> str:
     date = f"{datetime.now(UTC):%Y-%m-%d}"
     engines = f"Python {platform.python_version()}, SQLite {apsw.sqlite_lib_version()}"
-    return f"{date}, {engines}, {os.cpu_count()} cores, up to {large:,} entries"
+    load = f"load average {os.getloadavg()[0]:.0f}"  # a busy machine makes times longer, and ratios less so
+    return f"{date}, {engines}, {os.cpu_count()} cores, {load}, up to {large:,} entries"
 
 
 # -- for machines and for readers ----------------------------------------------------------------------
@@ -111,30 +112,37 @@ def plain(found: dict[str, list[Found | Curve]], told: str) -> dict[str, Any]:
 
 
 def publish(docs: Path, found: dict[str, list[Found | Curve]], told: str) -> None:
-    """The table into benchmarks.md, numbers and plots into bench/."""
+    """The table into benchmarks.md, numbers and plots into bench/; what was not run stays as it was."""
     (docs / "bench").mkdir(exist_ok=True)
-    (docs / "bench" / "results.json").write_text(json.dumps(plain(found, told), indent=1) + "\n")
+    numbers = docs / "bench" / "results.json"
+    results = plain(found, told)
+    if numbers.exists():
+        results["workloads"] = json.loads(numbers.read_text())["workloads"] | results["workloads"]
+    numbers.write_text(json.dumps(results, indent=1) + "\n")
     for name, yielded in found.items():
         (docs / "bench" / f"{name}.svg").write_text(plot(name, yielded))
     page = docs / "benchmarks.md"
     before, _, rest = page.read_text().partition("<!-- results -->\n")
     _, _, after = rest.partition("<!-- end of results -->\n")
-    page.write_text(f"{before}<!-- results -->\n{table(found, told)}<!-- end of results -->\n{after}")
+    page.write_text(f"{before}<!-- results -->\n{table(results)}<!-- end of results -->\n{after}")
 
 
-def table(found: dict[str, list[Found | Curve]], told: str) -> str:
-    rows = [f"One run: {told}.\n\n| work | reached | spread | must reach | | plot |\n|---|---|---|---|---|---|\n"]
-    for name, yielded in found.items():
-        rows += [row(each, name) for each in yielded if isinstance(each, Found)]
+def table(results: dict[str, Any]) -> str:
+    rows = [
+        f"The last run: {results['machine']}.\n\n",
+        "| work | reached | spread | must reach | | plot |\n|---|---|---|---|---|---|\n",
+    ]
+    for name, work in results["workloads"].items():
+        rows += [row(number, name) for number in work["numbers"]]
     return "".join(rows)
 
 
-def row(found: Found, name: str) -> str:
-    spread = "" if found.low is None or found.high is None else f"{found.low:.2f} to {found.high:.2f}"
-    must = "" if found.must is None else f"{found.must:g}"
-    mark = {True: "met", False: "**not met**", None: ""}[found.met]
-    reached = f"{found.reached:.2f} {found.unit}"
-    return f"| {found.work} | {reached} | {spread} | {must} | {mark} | [{name}](bench/{name}.svg) |\n"
+def row(number: dict[str, Any], name: str) -> str:
+    spread = "" if number["low"] is None else f"{number['low']:.2f} to {number['high']:.2f}"
+    must = "" if number["must"] is None else f"{number['must']:g}"
+    mark = {True: "met", False: "**not met**", None: ""}[number["met"]]
+    reached = f"{number['reached']:.2f} {number['unit']}"
+    return f"| {number['work']} | {reached} | {spread} | {must} | {mark} | [{name}](bench/{name}.svg) |\n"
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
+from secrets import token_hex
 
 import threadline
 from bench.eval import locomo
@@ -55,7 +56,7 @@ def score(scores: dict[str, dict[str, Score]], name: str, made: Corpus, by_sessi
 
 def evaluate(corpora: list[Corpus], postgres: str | None = None) -> dict[str, dict[str, Score]]:
     scores: dict[str, dict[str, Score]] = {}
-    for number, made in enumerate(corpora):
+    for made in corpora:
         plain, documents = Plain(made, documents=False), Plain(made, documents=True)
         score(scores, "plain FTS5, best turn", made, plain.sessions, plain.turns)
         score(scores, "plain FTS5, turns + sessions", made, documents.sessions, documents.turns)
@@ -63,7 +64,7 @@ def evaluate(corpora: list[Corpus], postgres: str | None = None) -> dict[str, di
             ours = Ours(made, store)
             score(scores, "threadline, SQLite", made, ours.sessions, ours.turns)
         if postgres is not None:
-            with closing(threadline.open(postgres, durability="relaxed", namespace=f"eval-{number}")) as store:
+            with closing(threadline.open(postgres, durability="relaxed", namespace=f"eval-{token_hex(6)}")) as store:
                 ours = Ours(made, store)
                 score(scores, "threadline, PostgreSQL", made, ours.sessions, ours.turns)
     return scores

@@ -46,6 +46,7 @@ def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m bench.peers")
     parser.add_argument("--only", default=",".join(PEERS), help="names of peers, with commas between them")
     parser.add_argument("--docs", type=Path, help="the folder of the documents, to publish there")
+    parser.add_argument("--works", help="only these, such as append,together; the rest stays as it was")
     parser.add_argument("--again", action="store_true", help="only write the page anew")
     options = parser.parse_args(arguments)
     docs = options.docs or Path(tempfile.mkdtemp())
@@ -55,7 +56,8 @@ def main(arguments: list[str]) -> int:
     if not options.again:
         found["machine"] = f"{datetime.now(UTC):%Y-%m-%d}, {os.cpu_count()} shared cores, {platform.system()}"
         for name in options.only.split(","):
-            found["peers"][name] = Measured(name).all()
+            measured = Measured(name).all(options.works.split(",") if options.works else None)
+            found["peers"][name] = found["peers"].get(name, {}) | measured
             numbers.write_text(json.dumps(found, indent=1) + "\n")
     (docs / "peers.md").write_text(page(found))
     print(f"written: {docs / 'peers.md'}")
@@ -70,7 +72,7 @@ class Measured:
         self.told = constants(Path(__file__).with_name(f"{name}.py"))
         self.python = environment(name, self.told)
 
-    def all(self) -> dict[str, Any]:
+    def all(self, only: list[str] | None = None) -> dict[str, Any]:
         found: dict[str, Any] = {"versions": self.versions(), "durability": self.told["DURABILITY"]}
         works: dict[str, Callable[[], Any]] = {
             "import_ms": self.importing,
@@ -82,6 +84,8 @@ class Measured:
             "disk": self.disk,
         }
         for work, measure in works.items():
+            if only is not None and work not in only:
+                continue
             try:
                 found[work] = measure()
             except (subprocess.SubprocessError, ValueError) as error:

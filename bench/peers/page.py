@@ -137,7 +137,7 @@ TABLES: tuple[tuple[str, str, dict[str, Callable[[dict[str, Any]], str]]], ...] 
     ),
     (
         "Bytes on disk",
-        "A coding session (`bench/disk.py`) as a share of its JSONL: the sizes of all files, and the blocks they take.",
+        "A coding session (`bench/disk.py`) as a share of its JSONL: all files, and their blocks, less an empty store.",
         {"bytes": stored, "blocks": blocks},
     ),
     ("Import", "ms of CPU, over an empty process.", {"import": lambda told: f"{told['import_ms']:,.0f}"}),

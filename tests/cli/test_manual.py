@@ -72,3 +72,18 @@ def test_the_package_runs_as_a_module() -> None:
     said = subprocess.run([sys.executable, "-m", "threadline", "--version"], capture_output=True, text=True, check=True)
 
     assert said.stdout == f"threadline, version {threadline.__version__}\n"
+
+
+def test_a_listing_imports_only_what_it_needs(path: Path) -> None:
+    threadline.open(path).close()
+    script = (
+        f"import sys; from threadline.cli import main; main(['--store', {str(path)!r}, 'ls'], standalone_mode=False)"
+    )
+    script += "; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+
+    rooms = {name.split(".")[1] for name in loaded if name.startswith("threadline.")}
+    assert not rooms & {"aio", "context", "formats", "memory", "postgres", "testing", "tokenizers", "transcripts"}
+    commands = {name for name in loaded if name.startswith("threadline.cli.")}
+    assert not commands & {f"threadline.cli.{name}" for name in ("show", "conversation", "doctor", "progress", "home")}
+    assert not {"asyncio", "subprocess", "psycopg", "rich", "shutil"} & {*loaded}

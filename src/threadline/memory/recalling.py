@@ -19,7 +19,9 @@ from threadline.memory.words import query_words, words_of
 HOLDERS_MAX = 100  # of one word that are looked at, the newest first
 QUERY_WORDS_MAX = 24
 TOGETHER_MAX = 6  # words of which nodes that hold all of them are asked for, too
-READ_MIN = 40  # candidates that are read whole at least
+READ_SHARE = 40  # percent of that many are read whole
+REACH_MAX = 10_000  # how far back it looks when too few of them stand
+UNINDEXED_MAX = 1_000
 DAY_US = 86_400_000_000
 HALF_LIFE_DAYS = 30.0
 STALE_DAYS = 21
@@ -51,21 +53,29 @@ def recall(
     now: int,
     shelf: Shelf,
 ) -> tuple[list[Change], list[Recalled]]:
-    """The best nodes first. With nothing to ask for in the query: the most important ones."""
+    """The best nodes first. With nothing to ask for in the query: the most important ones.
+
+    Where the newest holders of a word do not stand any more, or are of other domains, it looks further back."""
     words = query_words(query)[:QUERY_WORDS_MAX]
-    rows = _candidates(words, limit, domain, shelf)
-    for scope in scopes:
-        rows += shelf.nodes_in(scope, active=True)
-    held = _weigh(words, rows)
+    working = [row for scope in scopes for row in shelf.nodes_in(scope, active=True)]
+    reach = max(HOLDERS_MAX, 4 * limit)
+    while True:
+        lasting, cut = _candidates(words, reach, shelf)
+        ranked = _ranked(words, lasting + working, domain, now)
+        if len(ranked) >= limit or not cut or reach > REACH_MAX:
+            return [], _within(ranked[:limit], budget_tokens)
+        reach *= 10
+
+
+def _ranked(words: list[str], rows: list[NodeRow], domain: str | None, now: int) -> list[Recalled]:
     best: dict[bytes, Recalled] = {}
-    for row, found, weight in held:
+    for row, found, weight in _weigh(words, rows):
         live = is_live(row, now) and row.promoted_at is None and in_domain(row, domain)
         if live and (weight > 0 or not words):
             hit = _hit(row, round(weight * standing(row, now), 4), found)
             if row.addr not in best or best[row.addr].score < hit.score:
                 best[row.addr] = hit
-    ranked = sorted(best.values(), key=lambda hit: (-hit.score, -hit.created_at.timestamp(), hit.addr))
-    return [], _within(ranked[:limit], budget_tokens)
+    return sorted(best.values(), key=lambda hit: (-hit.score, -hit.created_at.timestamp(), hit.addr))
 
 
 def _hit(row: NodeRow, score: float, words: tuple[str, ...]) -> Recalled:
@@ -73,32 +83,28 @@ def _hit(row: NodeRow, score: float, words: tuple[str, ...]) -> Recalled:
     return Recalled(**{name: getattr(node, name) for name in node.__struct_fields__}, score=score, words=words)
 
 
-def _candidates(words: list[str], limit: int, domain: str | None, shelf: Shelf) -> list[NodeRow]:
-    """Lasting nodes worth reading: those that hold the rarest words, and those that hold all of them."""
+def _candidates(words: list[str], reach: int, shelf: Shelf) -> tuple[list[NodeRow], bool]:
+    """Lasting nodes worth reading: those that hold the rarest words, and those that hold all of them; and whether there
+    may be more of them. Of each word the newest holders are asked for, so many as `reach`."""
     if not words:
-        return shelf.nodes_in(LASTING, active=True)
-    wanted = max(READ_MIN, 4 * limit) * (5 if domain is not None else 1)
-    rows, cut = _best(words, wanted, shelf, active=False)
-    if cut and len(rows) < limit:  # too many of the newest do not stand any more
-        rows, _ = _best(words, wanted, shelf, active=True)
-    return rows + shelf.unindexed(HOLDERS_MAX * 10)
-
-
-def _best(words: list[str], wanted: int, shelf: Shelf, *, active: bool) -> tuple[list[NodeRow], bool]:
-    """So many nodes by what their words weigh, the newest first; whether some holders of a word were not looked at."""
+        return shelf.nodes_in(LASTING, active=True), False
     weights: dict[Any, float] = {}
-    groups = [[word] for word in words]
-    if 1 < len(words) <= TOGETHER_MAX:
-        groups.append(words)
     cut = False
-    for group in groups:
-        found = shelf.holding(group, HOLDERS_MAX, active=active)
-        cut = cut or len(found) == HOLDERS_MAX
+    for group in _groups(words):
+        found = shelf.holding(group, reach, active=reach > HOLDERS_MAX)
+        cut = cut or len(found) == reach
         worth = 1.0 / (1.0 + log(1 + len(found)))
         for age, key in enumerate(found):
             weights[key] = weights.get(key, 0.0) + worth - age * 1e-6
+    wanted = reach * READ_SHARE // 100
     chosen = nlargest(wanted, weights, key=weights.__getitem__)
-    return shelf.those(chosen), cut
+    return shelf.those(chosen) + shelf.unindexed(UNINDEXED_MAX), cut or len(weights) > wanted
+
+
+def _groups(words: list[str]) -> list[list[str]]:
+    """What the index is asked for: each word, and where they are few, all of them together."""
+    together = [words] if 1 < len(words) <= TOGETHER_MAX else []
+    return [[word] for word in words] + together
 
 
 def _weigh(words: list[str], rows: list[NodeRow]) -> list[tuple[NodeRow, tuple[str, ...], float]]:

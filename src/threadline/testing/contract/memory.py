@@ -795,6 +795,15 @@ class RecallContract(MemoryFixtures):
     def test_no_query_is_syntax(self, full: Memory, query: str) -> None:
         assert isinstance(full.recall(query), list)
 
+    def test_what_is_far_back_is_found_past_what_does_not_count(self, memory: Memory) -> None:
+        memory.claim("word of old", domain="rare")
+        gone = memory.claims([f"word {n}" for n in range(250)])
+        memory.compress(gone[:150], "many of them")
+
+        assert contents(memory.recall("word", domain="rare")) == ["word of old"]
+        assert len(memory.recall("word", limit=200)) == 101
+        assert len(memory.recall("word", limit=60)) == 60
+
     def test_an_empty_query_gives_what_counts_most(self, memory: Memory) -> None:
         memory.claim("low", confidence=0.1)
         memory.claim("high", priority=5)

@@ -413,7 +413,8 @@ CREATE TABLE threadline.search_log (
     PRIMARY KEY (tree, log)
 );
 
--- By which rules a namespace is indexed, up to which time all changes are known, and sums. Whoever indexes holds the row.
+-- By which rules a namespace is indexed, up to which time all changes are known, and sums, which only ranking uses: what
+-- is deleted is not taken off them, so that no deletion waits for whoever indexes. Whoever indexes holds the row.
 CREATE TABLE threadline.search_state (
     realm       bytea   NOT NULL PRIMARY KEY,
     version     integer NOT NULL,
