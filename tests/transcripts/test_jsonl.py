@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from msgspec.structs import replace
 
 import threadline
 from threadline import Message, Session, Store, ToolCall, records, transcripts
@@ -458,6 +459,37 @@ def test_what_rests_on_a_lost_entry_is_set_aside_with_it(open_store: Callable[[]
 
     assert [entry.kind for entry in target.get("x").entries()][6:] == ["lost", "message", "lost", "message"]
     assert any("cannot follow what stands before it" in problem.what for problem in report.problems)
+    assert target.verify().problems == []
+
+
+FORGED = {
+    "no salt": {"salt": "xyz"},
+    "a short tree": {"tree": "00"},
+    "no status": {"status": "lost"},
+    "no head": {"head": -1},
+    "shares with a gap": {"shares": (("y", 2, 3),)},
+    "shares of nobody": {"shares": (("nobody", 1, 1),)},
+    "shares of itself": {"shares": (("x", 1, 1),)},
+    "no id": {"id": ""},
+}
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_forged_line_is_reported_and_keeps_no_other_out(
+    open_store: Callable[[], Store], tmp_path: Path, name: str
+) -> None:
+    source, target = open_store(), open_store()
+    source.new(id="x").append("one")
+    source.new(id="y").append("two")
+    lines = []
+    for record in records.dump(source):
+        forged = isinstance(record, records.SessionRecord) and record.id == "x"
+        lines.append(records.encode(replace(record, **FORGED[name]) if forged else record))
+    (tmp_path / "a.jsonl").write_bytes(b"".join(lines))
+    report = transcripts.read(tmp_path / "a.jsonl", store=target)
+
+    assert report.problems != []
+    assert [m.text for m in target.get("y").messages()] == ["two"]
     assert target.verify().problems == []
 
 

@@ -84,6 +84,8 @@ class Loader:
     def session(self, record: SessionRecord) -> str | None:
         namespace = self._store.namespace or record.namespace
         self._loading = None
+        if (why := _impossible(record)) is not None:
+            return why
         try:
             self._loading = _Loading(self._backend, record, namespace, self._there, dry_run=self._dry_run)
         except _SetAside as reason:
@@ -593,6 +595,21 @@ def _content(kind: str, seq: int, body: bytes) -> tuple[Message | None, dict[str
     if not isinstance(data, dict):
         raise ValueError("its data is no object")
     return (summary(data, seq), data, OTHER) if kind == "compaction" else (None, data, SILENT)
+
+
+def _impossible(record: SessionRecord) -> str | None:
+    """What nobody exported: a line that was written by hand."""
+    try:
+        sizes = {len(bytes.fromhex(name)) for name in (record.salt, record.tree)}
+    except ValueError:
+        return "its salt or its tree is no digest"
+    starts = [first for _, first, _ in record.shares]
+    ends = [0, *(last for _, _, last in record.shares)]
+    if sizes != {SIZE} or record.status not in STATUSES or not record.id or record.head < ends[-1]:
+        return "its salt, tree, status, id or head cannot be right"
+    if starts != [last + 1 for last in ends[:-1]] or any(last < first for _, first, last in record.shares):
+        return "what it shares has gaps"
+    return None
 
 
 def _base(backend: Backend, tree: bytes, pieces: tuple[Piece, ...], salt: bytes) -> State:

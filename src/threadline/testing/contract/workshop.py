@@ -173,6 +173,8 @@ STORE_CALLS: dict[str, Callable[[Store, Session], object]] = {
     "archive": lambda store, s: store.archive(s),
     "trash": lambda store, s: store.trash(s),
     "restore": lambda store, s: store.restore(s),
+    "search": lambda store, s: store.search("anything"),
+    "index": lambda store, s: store.index(),
     "verify": lambda store, s: store.verify(),
     "stats": lambda store, s: store.stats(),
     "fork": lambda store, s: s.fork(),
