@@ -128,7 +128,8 @@ TABLES: tuple[tuple[str, str, dict[str, Callable[[dict[str, Any]], str]]], ...] 
     ),
     (
         "Four processes append to one session",
-        "50 messages each, 200 in all. What is refused is not tried again; who caches a session reads it anew.",
+        "50 messages each, 200 in all. What is refused is not tried again; who caches a session reads it anew. "
+        "LangGraph and llm branch by design: what the session lost may stand in the file, where it no longer leads.",
         {
             "lost": lambda told: str(told["together"]["lost"]),
             "refused": refused,

@@ -34,7 +34,7 @@ class EraseContract(Contract):
         with pytest.raises(NotFound):
             store.erase(str(session.id))
 
-    def test_nothing_of_it_is_left(self, store: Store) -> None:
+    def test_erase_leaves_nothing_of_it(self, store: Store) -> None:
         session = busy(store.new(key="k", tags=["red"]))
         session.append(Message.tool("c", LARGE), key="once", usage={"input": 3, "request_id": "r"})
         session.enqueue("waits")
