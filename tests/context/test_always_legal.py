@@ -13,7 +13,7 @@ from torture import lives as lives_of_dice
 from torture.lives import illegal
 from torture.runner import Unit
 
-from threadline import Message
+from threadline import Message, Other, Text
 from threadline.testing import scaled, seed
 from threadline.testing.strategies import Step
 
@@ -44,6 +44,14 @@ def test_random_lives_without_hypothesis_which_are_quicker() -> None:
     trials = lives_of_dice.trials(Unit(seed(), 0, scaled(300)), Path())
 
     assert [trial.wrong for trial in trials if trial.wrong] == []
+
+
+@pytest.mark.parametrize("format", PROVIDERS)
+def test_a_turn_of_foreign_parts_and_blanks_is_still_told(format: str) -> None:
+    parts = [Other({"type": "server_tool_use"}, {"provider": "anthropic"}), Text("", {"provider": "anthropic"})]
+    life = Life([Step("append", {"message": Message("user", parts)})])
+
+    assert illegal(life, 1, life.visible(1), {"format": format, "max_tokens": None, "max_messages": None}) is None
 
 
 def test_a_damaged_goal_does_not_keep_the_conversation_from_being_told() -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
+from threadline.core.legal import is_silent
 from threadline.errors import InvalidMessage
 from threadline.messages import Message, Other, Part, Reasoning, Text, ToolResult
 
@@ -113,7 +114,7 @@ def without_foreign(message: Message, provider: str) -> tuple[Message, list[str]
     parts = tuple(part for part in map(_inside(provider, said), message.parts) if _understood(part, provider, said))
     if not said:
         return message, said
-    if message.role != "assistant" and all(type(part) is ToolResult for part in parts):
+    if message.role != "assistant" and all(type(part) is ToolResult or is_silent(part) for part in parts):
         lost = (part for part in message.parts if type(part) in (Reasoning, Other))
         parts += tuple(Text(f"[left out: {_called(part)}]") for part in lost)
     return replace(message, parts=parts), said
