@@ -61,7 +61,8 @@ def conversation(rng: Random, format: str) -> str | None:
 
 def bent(rng: Random, value: Any, depth: int = 0) -> Any:
     """The same value with one place changed: dropped, doubled, swapped for garbage, moved."""
-    if depth and (not isinstance(value, list | dict) or not value or rng.random() < 0.2):
+    conversation = depth == 0 and isinstance(value, list)  # stays a list
+    if not conversation and (not isinstance(value, list | dict) or not value or (depth and rng.random() < 0.2)):
         return rng.choice(GARBAGE)
     if isinstance(value, list):
         items = list(value)
@@ -154,6 +155,9 @@ def brought(source: Path, format: str) -> str | None:
         return "the source was changed"
     if report is not None and report.bytes_read != report.bytes_imported + report.bytes_reported:
         return f"{report.bytes_read} bytes read, {report.bytes_imported} imported, {report.bytes_reported} reported"
+    named = 0 if report is None else sum(problem.length for problem in report.problems)
+    if report is not None and report.bytes_reported != named:
+        return f"{report.bytes_reported} bytes reported, {named} named: {report.problems}"
     return None
 
 
@@ -182,7 +186,7 @@ def sample(format: str) -> dict[str, bytes]:
     with tempfile.TemporaryDirectory() as folder, threadline.open(":memory:") as store:
         path = Path(folder) / "source" / "sample"
         path.parent.mkdir()
-        transcripts.write(_session(store), path, format, raw=True)
+        transcripts.write(_memory(store) if format == "mnemo" else _session(store), path, format, raw=True)
         return _all_of(path.parent)
 
 
@@ -200,6 +204,15 @@ def _session(store: threadline.Store) -> threadline.Session:
     session.compact("in short", keep_turns=0)
     session.append("and now?")
     return session
+
+
+def _memory(store: threadline.Store) -> threadline.Memory:
+    memory = store.memory("sample")
+    first = memory.claim("the build needs make", domain="build", session="s1", agent="a", preliminary=True, chain="way")
+    second = memory.claim("tests take a minute: 60 s", session="s1", confidence=0.5, meta={"n": 1})
+    memory.compress([first.addr, second.addr], "make, one minute")
+    memory.supersede(second.addr, "tests take two minutes")
+    return memory
 
 
 def _lines(lines: list[Any]) -> bytes:
