@@ -49,10 +49,14 @@ def test_relaxed_durability_loses_only_the_last_steps(folder: Path) -> None:
 
 
 def test_threads_share_their_syncs_or_the_cuts_would_show_nothing(folder: Path) -> None:
-    trace = threads_appending(folder)
-    syncs, answers = (sum(type(event).__name__ == name for event in trace) for name in ("Sync", "Acknowledge"))
+    """Whether threads meet is up to the scheduler of a busy machine: one of a few runs must show it."""
 
-    assert syncs < answers
+    def shared(number: int) -> bool:
+        trace = threads_appending(folder_of(folder, f"{number}"), sync_s=0.002 * 2**number)
+        syncs, answers = (sum(type(event).__name__ == name for event in trace) for name in ("Sync", "Acknowledge"))
+        return syncs < answers
+
+    assert any(map(shared, range(5)))
 
 
 # -- these tests, tested -------------------------------------------------------------------------------
