@@ -144,3 +144,21 @@ def test_a_wrong_fold_on_the_server_would_be_seen(
             same([Step("append", {"message": Message.assistant("hello")})])
     finally:
         postgres_schema.execute(source.encode())
+
+
+def test_sums_of_many_models_come_in_the_same_order(postgres_url: str) -> None:
+    """Whatever plan the server makes: a sum by hashes has no order of its own."""
+    models = [f"model {n * 7 % 40:02}" for n in range(40)]
+    url = postgres_url + ("&" if "?" in postgres_url else "?") + "options=-c%20enable_sort%3Doff"
+    with threadline.open(url, durability="relaxed") as there, threadline.open(":memory:") as here:
+        sums = []
+        for store in (there, here):
+            session = store.session("s")
+            session.append("hi")
+            for model in models:
+                session.record_usage(input=1, model=model)
+            found = session._backend.record(session._made()).spent
+            sums.append(([each.model for each in found], session._backend.spent(session._made(), False)))
+
+    assert sums[0] == sums[1]
+    assert sums[0][0] == sorted(models)

@@ -579,7 +579,8 @@ LIMIT  %s
 ARRAY(SELECT ROW(x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint,
                  sum(x.cache_read)::bigint, sum(x.cache_write)::bigint, sum(x.reasoning)::bigint,
                  sum(x.cost / 1000000000)::bigint, sum(x.cost %% 1000000000)::bigint)
-      FROM threadline.spent x WHERE x.tree = s.tree AND x.session = s.session GROUP BY x.model, x.priced)
+      FROM threadline.spent x WHERE x.tree = s.tree AND x.session = s.session
+      GROUP BY x.model, x.priced ORDER BY x.model, x.priced)
 
 -- spent: what a session took, by model
 SELECT x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint, sum(x.cache_read)::bigint,
@@ -588,6 +589,7 @@ SELECT x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.o
 FROM   threadline.spent x
 WHERE  x.tree = %(tree)s AND x.session = %(session)s
 GROUP BY x.model, x.priced
+ORDER BY x.model, x.priced
 
 -- spent_below: the same of a session and all below it
 WITH RECURSIVE below (session) AS (
@@ -601,6 +603,7 @@ SELECT x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.o
 FROM   below b
 JOIN   threadline.spent x ON x.tree = %(tree)s AND x.session = b.session
 GROUP BY x.model, x.priced
+ORDER BY x.model, x.priced
 
 -- spent_on_days: what a namespace took on whole days, grouped as asked for
 SELECT CASE WHEN %(by_session)s THEN s.id END, CASE WHEN %(by_day)s THEN t.day END,
