@@ -725,11 +725,6 @@ SELECT tree, session, first, last, log, seal FROM threadline.share WHERE tree = 
 -- verify_outside: entries that no seq of the session reaches
 SELECT count(*) FROM threadline.entry WHERE tree = %s AND log = %s AND (seq > %s OR seq <= %s)
 
--- verify_moved: whether a session moved on while it was verified
-SELECT 1 FROM threadline.head h
-JOIN   threadline.share s ON s.tree = h.tree AND s.session = h.session AND s.log = h.log
-WHERE  s.tree = %s AND s.log = %s AND h.head > %s
-
 -- verify_keys: the idempotency keys of a log, and how many of its entries carry each
 SELECT k.tree, k.log, k.key, k.seq, k.count, k.identity, k.seal, count(e.seq)
 FROM   threadline.key k
