@@ -51,6 +51,8 @@ def record_nanobot(published: str) -> None:
         keep(folder, ask("nanobot-ai", published, "nanobot_keeps.py", folder, file.name))
     for lock in folder.rglob("*.lock"):
         lock.unlink()
+    for place in folder.rglob(".workspace"):  # it names the machine of the recording
+        place.write_text(f"/home/bot/{folder.name}/workspace\n")
 
 
 def record_power_loop(published: str, layout: str) -> None:
