@@ -31,8 +31,8 @@ from typing import Any, TypeVar
 
 import click
 
-from threadline.cli import shapes
 from threadline.cli.screen import Column, Ink, Piece, Screen
+from threadline.cli.shapes import line_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ class Desk:
     def give(self, thing: object, *pieces: Piece) -> None:
         """The answer: `thing` as a line of JSON for --json, the pieces, if there are any, for people."""
         if self.as_json:
-            self.screen.say(shapes.line_of(thing))
+            self.screen.say(line_of(thing))
         elif pieces:
             self.screen.say(*pieces)
 
