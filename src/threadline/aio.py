@@ -17,6 +17,7 @@ from functools import partial, wraps
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from threadline.backends.backend import ACTIVE, Ref
+from threadline.batch import Batch
 from threadline.core.about import LINKED
 from threadline.core.compaction import Plan
 from threadline.core.entries import Entry
@@ -30,11 +31,12 @@ from threadline.drafts import Draft, DraftWriter
 from threadline.errors import Closed, Damaged
 from threadline.following import ENDS, Changes, Follow, Hub
 from threadline.hits import Hit
+from threadline.info import SessionInfo, info_of
 from threadline.leases import Holding, Lease, Terms, Turn, terms
 from threadline.memory.nodes import Node
 from threadline.messages import Message
 from threadline.pen import MessageLike
-from threadline.session import Batch, PendingCall, Session, SessionInfo, info_of
+from threadline.session import PendingCall, Session
 from threadline.store import MAX_DEPTH, Clock, Page, Store
 from threadline.store import open as open_store
 from threadline.working_memory import EVERY, MAX_IDLE, Memory, SessionLike
