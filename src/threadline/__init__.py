@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from threadline import records as records
     from threadline import tokenizers as tokenizers
     from threadline import transcripts as transcripts
-    from threadline.aio import AsyncMemory as AsyncMemory
-    from threadline.aio import AsyncSession as AsyncSession
-    from threadline.aio import AsyncStore as AsyncStore
-    from threadline.aio import aopen as aopen
+    from threadline.aio.memory import AsyncMemory as AsyncMemory
+    from threadline.aio.session import AsyncSession as AsyncSession
+    from threadline.aio.store import AsyncStore as AsyncStore
+    from threadline.aio.store import aopen as aopen
     from threadline.backends.backend import Problem as Problem
     from threadline.backends.backend import Progress as Progress
     from threadline.backends.copying import CopyProgress as CopyProgress
@@ -106,7 +106,9 @@ _HOMES = {
     "threadline.session": ("PendingCall", "Session"),
     "threadline.batch": ("Batch",),
     "threadline.info": ("SessionInfo", "Tree"),
-    "threadline.aio": ("AsyncMemory", "AsyncSession", "AsyncStore", "aopen"),
+    "threadline.aio.store": ("AsyncStore", "aopen"),
+    "threadline.aio.session": ("AsyncSession",),
+    "threadline.aio.memory": ("AsyncMemory",),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),
