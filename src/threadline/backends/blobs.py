@@ -6,9 +6,8 @@ are the body again, byte for byte, so nothing above the backends knows of it: di
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import cache
 from hashlib import sha256
 from importlib import import_module
@@ -22,8 +21,6 @@ from threadline.errors import Damaged
 LARGE_BYTES = 4_096  # shorter strings stay where they are: a row of their own would cost more than it saves
 
 MARK = b"\x01"  # begins what is stored of a packed body; JSON begins otherwise
-
-_STRINGS = re.compile(rb'"((?:[^"\\]++|\\.)*+)"', re.DOTALL)
 
 
 class Packed(Struct, frozen=True, array_like=True):
@@ -45,17 +42,32 @@ def pack(body: bytes, large_bytes: int = LARGE_BYTES) -> tuple[bytes, dict[bytes
     cuts: list[tuple[int, bytes]] = []
     blobs: dict[bytes, bytes] = {}
     done = left = 0
-    for found in _STRINGS.finditer(body):
-        first, last = found.span(1)
-        if last - first >= large_bytes:
-            name = name_of(body[first:last])
-            blobs[name] = body[first:last]
-            rest.append(body[done:first])
-            left, done = left + first - done, last
-            cuts.append((left, name))
+    for first, last in _large_strings(body, large_bytes):
+        content = body[first:last]
+        name = name_of(content)
+        blobs[name] = content
+        rest.append(body[done:first])
+        left, done = left + first - done, last
+        cuts.append((left, name))
     if not cuts:
         return body, {}
     return MARK + msgspec.msgpack.encode(Packed(b"".join((*rest, body[done:])), tuple(cuts))), blobs
+
+
+def _large_strings(body: bytes, large_bytes: int) -> Iterator[tuple[int, int]]:
+    """Where each large string of some JSON begins and ends.
+
+    With its escapes blanked out, every quote begins or ends a string: ten times as fast as a walk through them."""
+    if b"\\" in body:
+        body = body.replace(b"\\\\", b"  ").replace(b'\\"', b"  ")
+    pieces = body.split(b'"')  # outside, inside, outside, inside a string, and so on
+    if max(map(len, pieces)) < large_bytes:
+        return
+    end = -1
+    for i, piece in enumerate(pieces):
+        begin, end = end + 1, end + 1 + len(piece)
+        if i % 2 and len(piece) >= large_bytes:
+            yield begin, end
 
 
 def name_of(content: bytes) -> bytes:
@@ -88,8 +100,16 @@ def _zstd() -> Any:
     return import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
 
 
+_idle: list[Any] = []  # compressors that nobody uses now: making one takes as long as compressing 2 KiB
+
+
 def compress(content: bytes) -> bytes:
-    compressed: bytes = _zstd().compress(content)
+    try:
+        compressor = _idle.pop()
+    except IndexError:
+        compressor = _zstd().ZstdCompressor()
+    compressed: bytes = compressor.compress(content, compressor.FLUSH_FRAME)
+    _idle.append(compressor)  # after an error it is not: it may be in the middle of something
     return compressed
 
 
