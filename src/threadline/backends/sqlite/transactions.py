@@ -163,9 +163,7 @@ def _without_large(connection: apsw.Connection, tree: bytes, own: int, rows: Seq
     cut = [(row, *pack(row.body, LARGE_BYTES)) for row in rows]
     blobs = {name: content for _, _, found in cut for name, content in found.items()}
     new = [name for name in blobs if not many(connection, "has_blob", (tree, name))]
-    run_many(
-        connection, "insert_blob", [(tree, name, len(blobs[name]), compress(blobs[name])) for name in new]
-    )
+    run_many(connection, "insert_blob", [(tree, name, len(blobs[name]), compress(blobs[name])) for name in new])
     run_many(connection, "insert_blob_use", [(own, row.seq, tree, name) for row, _, found in cut for name in found])
     return [row if body is row.body else row._replace(body=body) for row, body, _ in cut]
 
