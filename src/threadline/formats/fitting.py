@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from threadline.core.legal import Mended, Said, is_silent
+from threadline.core.gists import is_silent
+from threadline.core.legal import Mended, Said
 from threadline.formats import attachments, leftovers
 from threadline.formats.arguments import as_object
 from threadline.formats.leftovers import Dict, kind_of, noted
