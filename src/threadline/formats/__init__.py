@@ -23,6 +23,8 @@ def read(dicts: Iterable[dict[str, Any]], format: str | None = None) -> list[Mes
     Raises InvalidMessage, naming the place, for what is no message in that format."""
     if isinstance(dicts, str | bytes | dict) or not isinstance(dicts, Iterable):
         raise InvalidMessage("messages", f"must be a list of dicts, not {type(dicts).__name__}")
+    if format is not None:
+        check_format(format)
     given = list(dicts)
     names = _guesses(given) if format is None else [format] * len(given)
     return [read_one(raw, name, f"messages[{i}]") for i, (raw, name) in enumerate(zip(given, names, strict=True))]
@@ -68,7 +70,10 @@ def without_foreign(message: Message, format: str) -> tuple[Message, list[str]]:
     return (message, []) if check_format(format) == THREADLINE else leftovers.without_foreign(message, format)
 
 
-def guess(raw: dict[str, Any], otherwise: str = "openai") -> str:
+PLAIN = "openai"  # a role and a text look the same to everybody: the format that most tools speak
+
+
+def guess(raw: dict[str, Any], otherwise: str = PLAIN) -> str:
     """The format of one message, told by the names that only one provider uses; `otherwise` where there are none."""
     return _told(raw) or otherwise
 
@@ -77,7 +82,7 @@ def _guesses(dicts: Sequence[Any]) -> list[str]:
     """A guess for each: what could be several providers' is taken for the one that most of the others are."""
     told = [_told(raw) if isinstance(raw, dict) else None for raw in dicts]
     usual = Counter(filter(None, told)).most_common(1)
-    return [name or (usual[0][0] if usual else guess({})) for name in told]
+    return [name or (usual[0][0] if usual else PLAIN) for name in told]
 
 
 def _told(raw: dict[str, Any]) -> str | None:
