@@ -381,6 +381,22 @@ MUTANTS = (
         ("tests/contract/test_sqlite.py", "-k", "claim"),
     ),
     Mutant(
+        "misses-no-node",
+        "memory",
+        "memory/audit.py",
+        "        if nodes != len(self._marks):\n",
+        "        if False:\n",
+        ("tests/promises/test_memory.py", "-k", "without_a_trace and file"),
+    ),
+    Mutant(
+        "forgets-to-count",
+        "memory",
+        "backends/shelf.py",
+        "total += weight(mark) - (0 if before is None else weight(before))",
+        "total += weight(mark)",
+        ("tests/contract/test_sqlite.py", "-k", "TestMemory and claim"),
+    ),
+    Mutant(
         "an-importer-forgets-what-it-cannot-read",
         "hostile input",
         "transcripts/desk.py",
