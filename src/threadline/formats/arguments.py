@@ -32,7 +32,7 @@ def as_object(args: dict[str, Any] | str) -> dict[str, Any]:
 
 def as_text(args: dict[str, Any] | str) -> str:
     """JSON text of an object in any case, compact as the models write it."""
-    return _compact(as_object(args))
+    return _encode(as_object(args))
 
 
 def style(text: str, args: dict[str, Any] | str) -> str | None:
@@ -58,9 +58,9 @@ def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"JSON has no {constant}")
 
 
-# Made once: json.dumps with options makes an encoder for every call, which takes longer than most arguments do.
+# Made once: json.loads and json.dumps make theirs anew for every call that asks for anything special.
 _decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
-_compact = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 _STYLES: dict[str, Callable[[Any], str]] = {
     "spaced": json.JSONEncoder(ensure_ascii=False).encode,
     "spaced ascii": json.JSONEncoder().encode,
