@@ -165,9 +165,10 @@ class Pool:
 
 def is_quiet(connection: Connection) -> bool:
     """Whether nothing waits to be read: on an idle connection that could only be the server's goodbye."""
-    poll = select.poll()
-    poll.register(connection.pgconn.socket, select.POLLIN)
-    return not poll.poll(0)
+    if connection.ear is None:
+        connection.ear = select.poll()
+        connection.ear.register(connection.pgconn.socket, select.POLLIN)
+    return not connection.ear.poll(0)
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()
