@@ -25,11 +25,12 @@ Statement: TypeAlias = tuple[str, Values]
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that knows which statements are prepared on it by ourselves (see wire.py), and how to hear whether
-    the server said anything unasked."""
+    """A connection that knows which statements are prepared on it by ourselves (see wire.py), how to hear whether the
+    server said anything unasked, and whether a pooler stands between us and the server."""
 
     prepared: frozenset[bytes] = frozenset()
     ear: select.poll | None = None
+    pooled: bool = False
 
 
 # The transaction was certainly undone, and the same again may well succeed.
