@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-
 from bench.eval import locomo
 from bench.eval.__main__ import main, rank_of
 from bench.eval.corpus import Question

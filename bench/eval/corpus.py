@@ -26,7 +26,7 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Question:
-    """`answers` are the places, sessions from 0 and turns from 1, any of which answers it; turn 0 is none in particular."""
+    """`answers`: the places, any of which answers it: sessions from 0, turns from 1; 0 is no turn in particular."""
 
     text: str
     kind: str
