@@ -11,7 +11,11 @@ import pytest
 
 import threadline
 from threadline import AsyncMemory, AsyncSession, AsyncStore, Batch, Draft, DraftWriter, Lease, Memory, Session, Store
-from threadline.aio import AsyncChanges, AsyncDraft, AsyncDraftWriter, AsyncLease, AsyncPage, AsyncPages, Threads
+from threadline.aio.drafts import AsyncDraft, AsyncDraftWriter
+from threadline.aio.following import AsyncChanges
+from threadline.aio.leases import AsyncLease
+from threadline.aio.pages import AsyncPage, AsyncPages
+from threadline.aio.threads import Threads
 from threadline.store import Page
 
 PAIRS = [

@@ -14,14 +14,15 @@ if TYPE_CHECKING:
     from threadline import records as records
     from threadline import tokenizers as tokenizers
     from threadline import transcripts as transcripts
-    from threadline.aio import AsyncMemory as AsyncMemory
-    from threadline.aio import AsyncSession as AsyncSession
-    from threadline.aio import AsyncStore as AsyncStore
-    from threadline.aio import aopen as aopen
+    from threadline.aio.memory import AsyncMemory as AsyncMemory
+    from threadline.aio.session import AsyncSession as AsyncSession
+    from threadline.aio.store import AsyncStore as AsyncStore
+    from threadline.aio.store import aopen as aopen
     from threadline.backends.backend import Problem as Problem
     from threadline.backends.backend import Progress as Progress
     from threadline.backends.copying import CopyProgress as CopyProgress
     from threadline.backends.copying import CopyReport as CopyReport
+    from threadline.batch import Batch as Batch
     from threadline.context import Context as Context
     from threadline.context import Difference as Difference
     from threadline.context import diff_contexts as diff_contexts
@@ -64,6 +65,8 @@ if TYPE_CHECKING:
     from threadline.errors import TooNew as TooNew
     from threadline.errors import Uncertain as Uncertain
     from threadline.hits import Hit as Hit
+    from threadline.info import SessionInfo as SessionInfo
+    from threadline.info import Tree as Tree
     from threadline.leases import Lease as Lease
     from threadline.memory.adoption import Adoption as Adoption
     from threadline.memory.adoption import Working as Working
@@ -85,11 +88,8 @@ if TYPE_CHECKING:
     from threadline.messages import Text as Text
     from threadline.messages import ToolCall as ToolCall
     from threadline.messages import ToolResult as ToolResult
-    from threadline.session import Batch as Batch
     from threadline.session import PendingCall as PendingCall
     from threadline.session import Session as Session
-    from threadline.session import SessionInfo as SessionInfo
-    from threadline.session import Tree as Tree
     from threadline.store import Page as Page
     from threadline.store import PrunePlan as PrunePlan
     from threadline.store import Store as Store
@@ -103,8 +103,12 @@ __version__ = "0.1.0"
 
 _HOMES = {
     "threadline.store": ("Page", "PrunePlan", "Store", "VerifyReport", "copy", "open"),
-    "threadline.session": ("Batch", "PendingCall", "Session", "SessionInfo", "Tree"),
-    "threadline.aio": ("AsyncMemory", "AsyncSession", "AsyncStore", "aopen"),
+    "threadline.session": ("PendingCall", "Session"),
+    "threadline.batch": ("Batch",),
+    "threadline.info": ("SessionInfo", "Tree"),
+    "threadline.aio.store": ("AsyncStore", "aopen"),
+    "threadline.aio.session": ("AsyncSession",),
+    "threadline.aio.memory": ("AsyncMemory",),
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),

@@ -39,6 +39,10 @@ if TYPE_CHECKING:
 class ThreadlineError(Exception):
     """The root of all errors that threadline raises on purpose."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Errors travel: a pool of processes breaks down over one that cannot be made again from its message."""
+        return _again, (type(self), self.args, self.__dict__)
+
 
 class NotFound(ThreadlineError):
     """There is no such thing. `what` is its kind, `name` what was asked for."""
@@ -242,3 +246,10 @@ class StoreFull(ThreadlineError):
 
 class StoreFailed(ThreadlineError):
     """The disk, the operating system or the server refused. Nothing was written."""
+
+
+def _again(kind: type[ThreadlineError], said: tuple[Any, ...], facts: dict[str, Any]) -> ThreadlineError:
+    """The same error in another process: what it says and its facts, without asking how they were found."""
+    error = kind.__new__(kind, *said)
+    error.__dict__.update(facts)
+    return error

@@ -11,9 +11,9 @@ from threadline.backends.backend import Backend, OnProgress, Progress, Record, R
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.spending import Prices
 from threadline.errors import InvalidArgument
+from threadline.info import SessionInfo, check_about, info_of
 from threadline.messages import Message
 from threadline.pen import time_of
-from threadline.session import SessionInfo, check_about, info_of
 
 LIMIT_MAX = 10_000
 AROUND_MAX = 100

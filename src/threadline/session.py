@@ -6,22 +6,22 @@ rewinds, clears and repairs are entries themselves, so each can be undone and au
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
-from types import MappingProxyType, TracebackType
-from typing import TYPE_CHECKING, Any, Literal
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
 
-from threadline.backends.backend import Birth, NewSession, Record, Ref, Target
+from threadline.backends.backend import Birth, NewSession, Ref, Target
+from threadline.batch import Batch, several
 from threadline.core.about import EPHEMERAL, LIFECYCLES, LINKED, About, Change
 from threadline.core.calls import OpenCall, walk
-from threadline.core.codec import check_object
 from threadline.core.compaction import Plan, check_bounds, plan_run, seen
-from threadline.core.entries import Entry, calls_and_results, moment
+from threadline.core.entries import Entry, calls_and_results
 from threadline.core.fold import nodes
 from threadline.core.fold import state_at as fold_at
 from threadline.core.goals import Goal, goal_at
@@ -30,7 +30,7 @@ from threadline.core.ops import Op, fold_row
 from threadline.core.reading import Entries, View, read_view
 from threadline.core.receipts import Receipt
 from threadline.core.session_state import state_at
-from threadline.core.spending import Prices, Request, Spending, charged, total
+from threadline.core.spending import Request, Spending, charged, total
 from threadline.core.streams import NewStream, Settling, Stream
 from threadline.core.usage import COUNTS, NOTHING, Usage, UsageLike
 from threadline.core.view import Log, spans_after, spans_at, stored_spans
@@ -38,6 +38,7 @@ from threadline.core.window import FRONT, Front, Source, Tail, read_source
 from threadline.drafts import Draft, DraftWriter, kept_message
 from threadline.errors import Damaged, InvalidArgument, KeyReused, NotFound
 from threadline.following import Follow
+from threadline.info import SessionInfo, Tree, check_about, info_of
 from threadline.leases import Holding, Lease, take, terms
 from threadline.messages import Message, Part, ToolCall, content_of
 from threadline.pen import MessageLike, Pen, check_name, check_seq, check_seq_or_none, key_bytes, time_of
@@ -49,55 +50,6 @@ if TYPE_CHECKING:
 REQUESTS_PAGE = 1_000  # read at once: no reader holds up a checkpoint
 
 Summary = str | Callable[[list[Message]], str]
-
-
-class SessionInfo(Struct, frozen=True):
-    """A session as it is now. `messages` and `tokens` are those of the view, `cost` is what it spent by itself,
-    `queued` messages wait in its inbox, and `holder` has its lease, if anybody has."""
-
-    id: str
-    key: str | None
-    title: str | None
-    preview: str | None
-    agent: str | None
-    model: str | None
-    provider: str | None
-    cwd: str | None
-    system: str | None
-    tags: tuple[str, ...]
-    status: str
-    parent: str | None
-    depth: int
-    lifecycle: str | None
-    call_id: str | None
-    origin: tuple[str, int] | None
-    created_at: datetime
-    updated_at: datetime
-    head: int
-    messages: int
-    tokens: int
-    cost: float | None
-    pending: int
-    queued: int
-    holder: str | None
-    meta: dict[str, Any]
-
-
-class Tree(Struct, frozen=True):
-    """A session with all below it. Iterating gives each, itself first, and a parent before its children."""
-
-    info: SessionInfo
-    children: list[Tree]
-
-    def __iter__(self) -> Iterator[SessionInfo]:
-        left = [self]
-        while left:
-            tree = left.pop()
-            yield tree.info
-            left.extend(reversed(tree.children))
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 class PendingCall(Struct, frozen=True):
@@ -206,7 +158,7 @@ class Session:
         ...     b.rewind(12)
         ...     b.append("edited")
         """
-        return Batch(self, expect, lease)
+        return Batch(self._pen, partial(self._write, expect=expect, lease=lease))
 
     # -- the view --------------------------------------------------------------------------------------
 
@@ -833,7 +785,7 @@ class Session:
         if ref is None:
             _moment(at, 0)
             return Source(Tail((), whole=True), system=None if self._new is None else self._new.about.system)
-        record, log = self._backend.record(ref), self._backend.log(ref)
+        record, log = self._backend.record(ref, spent=False), self._backend.log(ref)
         state = record.state if at is None else fold_at(log, _moment(at, record.state.head), b"")
         view, known = self._front
         source = read_source(
@@ -884,199 +836,9 @@ class Session:
         return head, plan_run(shown, since=since, upto=upto, keep_turns=keep_turns)
 
 
-class Batch:
-    """Writes that happen together, in order, when the block ends. `entries` then holds what they wrote."""
-
-    def __init__(self, session: Session, expect: int | None, lease: Holding | None) -> None:
-        self._session = session
-        self._pen = session._pen
-        self._expect = expect
-        self._lease = lease
-        self._ops: list[Op] = []
-        self.entries: list[Entry] = []
-
-    def append(
-        self,
-        message: MessageLike,
-        *,
-        key: str | None = None,
-        usage: UsageLike | None = None,
-        at: datetime | None = None,
-        format: str | None = None,
-    ) -> None:
-        self._ops.append(self._pen.append((message,), key, usage, at, format))
-
-    def extend(
-        self,
-        messages: Iterable[MessageLike],
-        *,
-        key: str | None = None,
-        usage: UsageLike | None = None,
-        at: datetime | None = None,
-        format: str | None = None,
-    ) -> None:
-        op = self._pen.append(several(messages), key, usage, at, format)
-        if op.entries:
-            self._ops.append(op)
-
-    def note(
-        self, data: dict[str, Any], kind: str = "note", *, key: str | None = None, at: datetime | None = None
-    ) -> None:
-        self._ops.append(self._pen.note(data, kind, key=key, at=at))
-
-    def compact(
-        self,
-        summary: str,
-        plan: Plan | None = None,
-        *,
-        upto: int | None = None,
-        keep_turns: int | None = None,
-        since: int | None = None,
-        usage: UsageLike | None = None,
-        key: str | None = None,
-        at: datetime | None = None,
-    ) -> None:
-        """As Session.compact, with text: a function would have to run inside the transaction."""
-        op = self._pen.compact(
-            summary, plan, upto=upto, keep_turns=keep_turns, since=since, usage=usage, key=key, at=at
-        )
-        self._ops.append(op)
-
-    def replace(
-        self,
-        messages: Iterable[MessageLike],
-        *,
-        since: int,
-        upto: int,
-        key: str | None = None,
-        at: datetime | None = None,
-    ) -> None:
-        self._ops.append(self._pen.replace(several(messages), since=since, upto=upto, key=key, at=at))
-
-    def expand(self, seq: int, *, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.expand(seq, key=key, at=at))
-
-    def rewind(self, to: int, *, state: bool = False, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.rewind(to, state=state, key=key, at=at))
-
-    def clear(self, *, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.clear(key=key, at=at))
-
-    def start_call(self, call_id: str, *, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.start_call(call_id, key=key, at=at))
-
-    def repair(self, reason: str = "interrupted", *, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.repair(reason, key=key, at=at))
-
-    def set_state(
-        self,
-        values: Mapping[str, Any],
-        remove: Iterable[str] = (),
-        *,
-        key: str | None = None,
-        at: datetime | None = None,
-    ) -> None:
-        self._ops.append(self._pen.set_state(values, remove, key=key, at=at))
-
-    def set_goal(
-        self, objective: str, summary: str | None = None, *, key: str | None = None, at: datetime | None = None
-    ) -> None:
-        self._ops.append(self._pen.set_goal(objective, summary, key=key, at=at))
-
-    def complete_goal(self, recap: str | None = None, *, key: str | None = None, at: datetime | None = None) -> None:
-        self._ops.append(self._pen.complete_goal(recap, key=key, at=at))
-
-    def record_usage(
-        self,
-        input: int = 0,
-        output: int = 0,
-        cache_read: int = 0,
-        cache_write: int = 0,
-        reasoning: int = 0,
-        model: str | None = None,
-        cost: float | None = None,
-        request_id: str | None = None,
-        at: datetime | None = None,
-        usage: UsageLike | None = None,
-    ) -> None:
-        counts = dict(zip(COUNTS, (input, output, cache_read, cache_write, reasoning), strict=True))
-        self._ops.append(self._pen.spend(counts, model=model, cost=cost, request_id=request_id, at=at, usage=usage))
-
-    def __enter__(self) -> Batch:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> Literal[False]:
-        if kind is None:
-            self.commit()
-        return False
-
-    def commit(self) -> None:
-        """Do all of it now. A `with` block does so at its end."""
-        ops, self._ops = self._ops, []
-        if ops:
-            self.entries = [
-                entry for entries in self._session._write(ops, self._expect, self._lease) for entry in entries
-            ]
-
-
-def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
-    """One message is not a list of messages, though a string and a dict can be walked through like one."""
-    if isinstance(messages, str | dict | Message) or not isinstance(messages, Iterable):
-        raise InvalidArgument("this takes a list of messages: put a single one into a list, or append() it")
-    return messages
-
-
 def _spent_so(op: Any, spent: Spending) -> Op:
     changed: Op = replace(op, spent=spent)
     return changed
-
-
-def info_of(record: Record, prices: Prices) -> SessionInfo:
-    _, id, key, about, status, state, created_at, updated_at, queued, holder, spent = record
-    return SessionInfo(
-        id,
-        key,
-        about.shown_title,
-        about.preview,
-        about.agent,
-        about.model,
-        about.provider,
-        about.cwd,
-        about.system,
-        about.tags,
-        status,
-        about.parent,
-        about.depth,
-        about.lifecycle,
-        about.call_id,
-        about.origin,
-        moment(created_at),
-        moment(updated_at),
-        state.head,
-        state.messages,
-        state.tokens,
-        total(spent, prices).cost if spent else 0.0,
-        state.pending,
-        queued,
-        holder,
-        about.meta,
-    )
-
-
-def check_about(fields: dict[str, Any], meta: dict[str, Any] | None) -> dict[str, Any]:
-    """The fields as they are stored. Raises InvalidArgument, naming the one that is wrong."""
-    if meta is not None:
-        check_object(meta, "meta")
-    for name in ("title", "agent", "model", "provider", "system"):
-        if not isinstance(fields.get(name), str | None):
-            raise InvalidArgument(f"{name} is text or None, not {fields[name]!r}")
-    if (cwd := fields.get("cwd")) is not None:
-        if not isinstance(cwd, str | os.PathLike):
-            raise InvalidArgument(f"cwd is a path or None, not {cwd!r}")
-        fields = fields | {"cwd": os.path.abspath(os.path.expanduser(os.fspath(cwd)))}
-    return fields
 
 
 def _moment(at: int | None, head: int) -> int:

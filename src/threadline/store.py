@@ -25,9 +25,10 @@ from threadline.drafts import Flusher
 from threadline.errors import InvalidArgument, NotFound
 from threadline.following import Changes, Hub
 from threadline.hits import Hit, asked, catch_up, hit_of
+from threadline.info import SessionInfo, check_about, info_of
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, check_seq_or_none, time_of
-from threadline.session import Session, SessionInfo, check_about, info_of
+from threadline.session import Session
 
 if TYPE_CHECKING:
     from threadline.backends.copying import CopyReport, OnCopied

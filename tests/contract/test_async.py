@@ -16,19 +16,13 @@ import pytest
 
 import threadline
 from threadline import AsyncStore, Closed, Entry, Message, Stale, Store
-from threadline.aio import (
-    AsyncBatch,
-    AsyncChanges,
-    AsyncDraft,
-    AsyncDraftWriter,
-    AsyncEntries,
-    AsyncFollow,
-    AsyncLease,
-    AsyncMemory,
-    AsyncPage,
-    AsyncSession,
-    Threads,
-)
+from threadline.aio.drafts import AsyncDraft, AsyncDraftWriter
+from threadline.aio.following import AsyncChanges, AsyncFollow
+from threadline.aio.leases import AsyncLease
+from threadline.aio.memory import AsyncMemory
+from threadline.aio.pages import AsyncEntries, AsyncPage
+from threadline.aio.session import AsyncBatch, AsyncSession
+from threadline.aio.threads import Threads
 from threadline.testing.contract import DurableContract, OpenStore, StoreContract
 from threadline.testing.contract.workshop import talk
 
@@ -208,7 +202,7 @@ def test_a_write_cancelled_again_and_again_still_finishes_first(path: Path, gate
 def test_a_queued_write_that_is_cancelled_never_happens(
     path: Path, gate: Gate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("threadline.aio.THREADS", 1)
+    monkeypatch.setattr("threadline.aio.threads.THREADS", 1)
 
     async def main() -> tuple[bool, list[str]]:
         async with threadline.aopen(path, count_tokens=gate) as store:

@@ -10,6 +10,8 @@ import pytest
 
 import threadline
 from threadline import AsyncSession, LeaseHeld
+from threadline.aio.leases import AsyncLease
+from threadline.aio.threads import Threads
 
 PATIENCE_S = 30.0
 HOUR_S = 3600.0
@@ -116,7 +118,7 @@ def test_who_is_cancelled_while_waiting_for_a_lease_holds_none(path: Path) -> No
                 else:
                     await (await task).release()
 
-    async def take(session: AsyncSession) -> threadline.aio.AsyncLease:
+    async def take(session: AsyncSession) -> AsyncLease:
         return await session.lease("cancelled", ttl=HOUR_S)
 
     asyncio.run(main())
@@ -142,15 +144,13 @@ def test_a_cancelled_stream_leaves_its_text(path: Path) -> None:
 
 def test_a_token_is_no_hop(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hops = []
-    run = threadline.aio.Threads.run
+    run = Threads.run
 
     async def main() -> int:
         async with threadline.aopen(path) as store:
             session = await store.new()
             async with session.draft() as d:
-                monkeypatch.setattr(
-                    threadline.aio.Threads, "run", lambda self, call: hops.append(call) or run(self, call)
-                )
+                monkeypatch.setattr(Threads, "run", lambda self, call: hops.append(call) or run(self, call))
                 for _ in range(1_000):
                     await d.write("token ")
                 return len(hops)

@@ -7,7 +7,7 @@ from copy import deepcopy
 import pytest
 from provider_fixtures import CASES, FIXTURES, PROVIDERS
 
-from threadline import formats
+from threadline import InvalidArgument, Message, Text, formats
 from threadline.core import codec
 
 AMBIGUOUS = ("plain text", "a whole response", "unknown things")
@@ -84,3 +84,14 @@ def test_few_messages_have_to_keep_their_raw_dict(format: str, name: str) -> Non
     kept = [message for message in messages if "raw" in message.meta.get(format, {})]
 
     assert len(kept) <= len(messages) / 2, kept
+
+
+@pytest.mark.parametrize("role", ["user", "assistant", "system"])
+def test_messages_of_a_role_and_a_text_need_no_format(role: str) -> None:
+    """They look the same in three formats, so nothing tells which one it is."""
+    assert formats.read([{"role": role, "content": "hi"}]) == [Message(role, [Text("hi")])]
+
+
+def test_an_unknown_format_is_refused_however_little_is_read() -> None:
+    with pytest.raises(InvalidArgument, match="fax"):
+        formats.read([], "fax")

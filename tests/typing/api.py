@@ -60,7 +60,8 @@ from threadline import (
     formats,
     postgres,
 )
-from threadline.aio import AsyncDraft, AsyncDraftWriter, AsyncLease
+from threadline.aio.drafts import AsyncDraft, AsyncDraftWriter
+from threadline.aio.leases import AsyncLease
 
 
 def opening() -> None:
