@@ -8,6 +8,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from itertools import pairwise
 from time import sleep
@@ -56,7 +57,7 @@ from threadline.backends.postgres import (
 from threadline.backends.postgres.appends import Charged
 from threadline.backends.postgres.changes import Bell, Teller
 from threadline.backends.postgres.claims import Claim
-from threadline.backends.postgres.connections import LIMIT, Pool, without_password
+from threadline.backends.postgres.connections import LIMIT, OneMoment, Pool, without_password
 from threadline.backends.postgres.places import Taken
 from threadline.backends.postgres.rows import record_of
 from threadline.backends.postgres.search import search as answered
@@ -94,6 +95,7 @@ class PostgresBackend:
         self._durable = durability == "full"
         self._read_only = read_only
         self._pool = Pool(url, connections)
+        self._source: Pool | OneMoment = self._pool  # of the connection for the next call
         self._bell = Bell(self._pool)
         self._teller = Teller(partial(self._run, changes.tell))
         self._claim = Claim(self._pool)
@@ -284,7 +286,7 @@ class PostgresBackend:
         gone = undone = 0
         failed: psycopg.Error
         while True:
-            connection = self._pool.take()
+            connection = self._source.take()
             try:
                 return operation(connection, *arguments)
             except UNDONE as error:
@@ -293,7 +295,7 @@ class PostgresBackend:
                 failed, again = error, is_gone(error, connection) and gone < len(PAUSES_S)
                 gone += 1
             finally:
-                self._pool.give(connection)
+                self._source.give(connection)
             if not again:
                 raise translated(failed) from failed
             sleep(PAUSES_S[gone - 1] if gone else UNDONE_PAUSE_S)
@@ -505,15 +507,18 @@ class PostgresBackend:
         return self._run(verify, progress)
 
     def backup(self, path: str, progress: OnProgress | None = None) -> None:
-        """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
+        """A file with all sessions as they were when it began, all at the same moment. On a cluster each node has a
+        moment of its own; a server's own backups hold more."""
         from threadline.backends.copying import copy_sessions
         from threadline.backends.sqlite import files
         from threadline.backends.sqlite.backend import SqliteBackend
 
-        with files.unfinished(path) as partial_path:
+        with files.unfinished(path) as partial_path, OneMoment(self._pool) as moment:
+            then = copy(self)
+            then._source = moment
             backup = SqliteBackend(partial_path, durability="relaxed")
             try:
-                report = copy_sessions(self, backup, self._told(progress))
+                report = copy_sessions(then, backup, self._told(progress))
             finally:
                 backup.close()
             if report.problems:
