@@ -284,7 +284,8 @@ def _speech(role: str, parts: list[Part], own: Dict) -> list[Dict]:
 
 
 def _with_own(written: Dict, own: Dict) -> Dict:
-    written.update((name, value) for name, value in own.items() if name not in ("role", "content", "raw"))
+    if own:
+        written.update((name, value) for name, value in own.items() if name not in ("role", "content", "raw"))
     return written
 
 
