@@ -158,6 +158,11 @@ class Batch:
         if ops:
             self.entries = [entry for entries in self._write(_joined(ops)) for entry in entries]
 
+    def _add(self, op: Op) -> None:
+        if self._ended:  # it would be collected, and lost
+            raise InvalidArgument("this batch has ended with its block: session.batch() begins another one")
+        self._ops.append(op)
+
 
 def _joined(ops: list[Op]) -> list[Op]:
     """The ops with runs of bare appends as one each, which is quicker; not the first: its time may be the session's."""
@@ -175,12 +180,6 @@ def _is_bare(op: Op) -> bool:
 def _all_of(appends: Sequence[Op]) -> Append:
     entries = tuple(draft for op in appends if isinstance(op, Append) for draft in op.entries)
     return Append(at=max(op.at for op in appends), entries=entries)
-
-    def _add(self, op: Op) -> None:
-        if self._ended:  # it would be collected, and lost
-            raise InvalidArgument("this batch has ended with its block: session.batch() begins another one")
-        self._ops.append(op)
-
 
 def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
     """One message is not a list of messages, though a string and a dict can be walked through like one."""
