@@ -181,6 +181,7 @@ def _all_of(appends: Sequence[Op]) -> Append:
     entries = tuple(draft for op in appends if isinstance(op, Append) for draft in op.entries)
     return Append(at=max(op.at for op in appends), entries=entries)
 
+
 def several(messages: Iterable[MessageLike]) -> Iterable[MessageLike]:
     """One message is not a list of messages, though a string and a dict can be walked through like one."""
     if isinstance(messages, str | dict | Message) or not isinstance(messages, Iterable):
