@@ -394,9 +394,10 @@ class Store:
         `progress` is called now and then with a Progress, in the same thread; it must not use the store."""
         self._backend.backup(os.path.expanduser(os.fspath(path)), progress)
 
-    def stats(self) -> dict[str, Any]:
-        """Sizes and counts of the whole store, all namespaces together."""
-        return self._backend.stats()
+    def stats(self, *, progress: OnProgress | None = None) -> dict[str, Any]:
+        """Sizes and counts of the whole store, all namespaces together; but `unindexed`, what the search index lacks,
+        of this namespace. With millions of entries it takes a while: `progress` as for `verify`."""
+        return self._backend.stats(progress) | {"unindexed": self._backend.index_lag(self.namespace).missing}
 
     # -- how it gets there -----------------------------------------------------------------------------
 
