@@ -97,8 +97,9 @@ class SqliteBackend:
     """See `Backend` for what each method promises."""
 
     def __init__(self, path: str, *, durability: str = "full", read_only: bool = False, vfs: str | None = None) -> None:
-        self._path = path
         self._memory = path == ":memory:"
+        # Whatever name it is opened by: writers through a link queue at the same lock, as SQLite finds the same WAL.
+        self._path = path = path if self._memory else os.path.realpath(path)
         self._synchronous = DURABILITY[durability]
         self._read_only = read_only
         self._vfs = vfs
@@ -110,7 +111,7 @@ class SqliteBackend:
         self._wiping = Wiping(self._wipe)
         self._recents = Recents()
         self._bell = Bell(self._reading, alone=self._memory)
-        self._claim = Claim(None if self._memory else os.path.realpath(path))
+        self._claim = Claim(None if self._memory else path)
         # Last of what a forked child renews: from here on a fork in another thread may find this store.
         self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._writers = Writers(None, self._commit)
@@ -131,7 +132,7 @@ class SqliteBackend:
             with no_fork():
                 files.look(self._path, must_exist=self._read_only)
         if self._read_only:
-            with self._reading() as connection:
+            with files.readable(self._path), self._reading() as connection:
                 files.check(connection, self._path)
             return
         if not self._memory:

@@ -165,6 +165,21 @@ class LogContract(Contract):
 
         assert (before, session.head) == (0, 1)
 
+    def test_a_batch_takes_nothing_after_its_block(self, session: Session) -> None:
+        with session.batch() as b:
+            b.append("in time")
+
+        with pytest.raises(InvalidArgument, match="ended"):
+            b.append("too late, and it would be lost")
+        assert session.head == 1
+
+    def test_a_batch_whose_block_failed_takes_nothing_more(self, session: Session) -> None:
+        with pytest.raises(ZeroDivisionError), session.batch() as b:
+            b.append(str(1 / 0))
+
+        with pytest.raises(InvalidArgument, match="ended"):
+            b.append("too late")
+
     def test_a_batch_writes_in_order(self, session: Session) -> None:
         talk(session, 2)
 
