@@ -50,7 +50,6 @@ from threadline.backends.sqlite.recent import RecentLog, Recents
 from threadline.backends.sqlite.reserve import Reserve
 from threadline.backends.sqlite.rows import (
     MISTYPED,
-    NUMBERS_AND_BYTES,
     caused,
     many,
     one,
@@ -61,7 +60,7 @@ from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
 from threadline.core.entries import Row, moment, stored
-from threadline.core.fold import State
+from threadline.core.fold import State, state_of
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
@@ -464,10 +463,7 @@ class SqliteBackend:
 
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
-            found = transactions.head_of(connection, ref)[transactions.FOLD :]
-            if not {*map(type, found)} <= NUMBERS_AND_BYTES:
-                raise Damaged(ref.id, None, "its head row is not what it was")
-            return State._make(found)
+            return state_of(transactions.head_of(connection, ref)[transactions.FOLD :])
 
     def about(self, ref: Ref) -> About:
         with self._reading() as connection:
