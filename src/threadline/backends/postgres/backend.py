@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from copy import copy
 from functools import partial
+from itertools import pairwise
 from time import sleep
 from typing import Any, TypeVar, cast
 
@@ -78,6 +79,7 @@ PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a re
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
 UNDONE_PAUSE_S = 0.005
 NOTHING_SEEN = (0, 0)
+AFTER_ALL = b"\xff" * 64  # no id of a tree is as great
 REMEMBERED = 10_000  # sessions of which the last head is remembered
 
 T = TypeVar("T")
@@ -528,7 +530,9 @@ class PostgresBackend:
         total = self.stats()["entries"]
         return lambda reached: progress(Progress(reached.entries, total, "entry"))
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, progress: OnProgress | None = None) -> dict[str, Any]:
+        entries = self._count_entries(progress)
+
         def read(connection: Connection) -> dict[str, Any]:
             counts, (size,), (version,) = (one(connection, name) for name in ("counts", "sizes", "version"))
             return {
@@ -537,12 +541,24 @@ class PostgresBackend:
                 "schema_version": version,
                 "sessions": counts[0],
                 "logs": counts[1],
-                "entries": counts[2],
-                "blobs": counts[3],
+                "entries": entries,
+                "blobs": counts[2],
                 "size_bytes": size,
+                "dead_rows": one(connection, "roughly")[1],
             }
 
         return self._run(read)
+
+    def _count_entries(self, progress: OnProgress | None) -> int:
+        """In steps, where somebody wants to know: 16 of them, by how the ids of trees begin."""
+        if progress is None:
+            return int(self._run(one, "entries_of_trees", (b"", AFTER_ALL))[0])
+        (most, _), found = self._run(one, "roughly"), 0
+        bounds = [b"", *(bytes([16 * step]) for step in range(1, 16)), AFTER_ALL]
+        for first, following in pairwise(bounds):
+            found += self._run(one, "entries_of_trees", (first, following))[0]
+            progress(Progress(found, max(found, most), "entry"))
+        return found
 
 
 def _conflict(taken: Taken) -> Conflict:
