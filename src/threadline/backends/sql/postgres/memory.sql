@@ -87,12 +87,19 @@ FROM   threadline.working
 WHERE  tree = %s
 
 -- verify_memory_strays: rows that belong to no memory
-SELECT (SELECT count(*) FROM threadline.node         WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.node_input   WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.chain        WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.chain_member WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.working      WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.memory_event WHERE tree NOT IN (SELECT tree FROM threadline.memory))
+SELECT n.n, i.n, c.n, m.n, w.n, e.n
+FROM   (SELECT count(*) AS n FROM threadline.node x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) n,
+       (SELECT count(*) AS n FROM threadline.node_input x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) i,
+       (SELECT count(*) AS n FROM threadline.chain x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) c,
+       (SELECT count(*) AS n FROM threadline.chain_member x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) m,
+       (SELECT count(*) AS n FROM threadline.working x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) w,
+       (SELECT count(*) AS n FROM threadline.memory_event x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) e
 
 -- memory_node: one node in one scope
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
