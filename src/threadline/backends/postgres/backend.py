@@ -362,7 +362,11 @@ class PostgresBackend:
         return answer
 
     def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
-        answer: T = self._run(memory.consult, place, deed)  # the index of words never lags here
+        lagging = by_words and self._run(memory.lags, place)
+        if lagging and not self._read_only:
+            self.remember(place, memory.change_nothing)  # whoever writes makes the words anew first
+            lagging = False
+        answer: T = self._run(memory.consult, place, deed, lagging)
         return answer
 
     def memories(self) -> Iterator[Place]:
