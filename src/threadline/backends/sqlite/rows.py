@@ -24,21 +24,36 @@ MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that
 Values = tuple[Any, ...] | dict[str, Any]
 
 
-def run(connection: apsw.Connection, name: str, values: Values = ()) -> None:
-    connection.execute(SQL[name], values)
+class Connection(apsw.Connection):
+    """A connection that keeps a cursor, for statements whose rows are read at once: to make one for each of the five
+    of an append takes as long as two of them."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.kept = self.cursor()
+
+    def close(self, force: bool = False) -> None:
+        super().close(force)
+        del self.kept  # which holds the connection
 
 
-def run_many(connection: apsw.Connection, name: str, values: Iterable[tuple[Any, ...]]) -> None:
+def run(connection: Connection, name: str, values: Values = ()) -> None:
+    connection.kept.execute(SQL[name], values)
+
+
+def run_many(connection: Connection, name: str, values: Iterable[tuple[Any, ...]]) -> None:
     connection.executemany(SQL[name], values)
 
 
-def one(connection: apsw.Connection, name: str, values: Values = ()) -> Any:
+def one(connection: Connection, name: str, values: Values = ()) -> Any:
     """The first row, or None."""
-    return connection.execute(SQL[name], values).fetchone()
+    found = many(connection, name, values)
+    return found[0] if found else None
 
 
-def many(connection: apsw.Connection, name: str, values: Values = ()) -> list[Any]:
-    return connection.execute(SQL[name], values).fetchall()
+def many(connection: Connection, name: str, values: Values = ()) -> list[Any]:
+    """All rows: one that is left unread would keep the kept cursor, and a reader's moment, for ever."""
+    return connection.kept.execute(SQL[name], values).fetchall()
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Pie
 from threadline.backends.blobs import compress, pack
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.rows import many, one, run, run_many
+from threadline.backends.sqlite.rows import Connection, many, one, run, run_many
 from threadline.backends.sqlite.sessions import find
 from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
@@ -41,7 +41,7 @@ FOLD = 6  # where the fold begins in a head row
 
 
 def write(
-    connection: apsw.Connection,
+    connection: Connection,
     target: Target,
     ops: Sequence[Op],
     expect: int | None,
@@ -60,7 +60,7 @@ def write(
 class _Writing(PiecedLog):
     """One session while a transaction writes to it: its log, and the fold as it moves on."""
 
-    def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None, lease: int | None) -> None:
+    def __init__(self, connection: Connection, ref: Ref, expect: int | None, lease: int | None) -> None:
         self._ref = ref
         self._connection = connection
         self._expect = expect
@@ -85,18 +85,18 @@ class _Writing(PiecedLog):
             raise Stale(self._expect, self._before.head)
         if standing := op.standing(self._state, self):
             return [self.row(standing).entry(self._ref.id)]
-        first = self._state.head + 1
-        drafts = op.drafts(self._state, self)
-        for draft in drafts:
+        entries = []
+        for draft in op.drafts(self._state, self):
             self._insert(draft)
-        if op.key is not None and drafts:
-            key_row = (self._own, op.key, first, len(drafts), op.identity)
+            entries.append(draft.entry(self._ref.id, self._state.head))
+        if op.key is not None and entries:
+            key_row = (self._own, op.key, entries[0].seq, len(entries), op.identity)
             run(self._connection, "insert_key", (*key_row, seal(*key_row)))
         if op.spent is not None:
             charge(self._connection, self._ref, self._namespace, op.spent)
         if op.at > self._at:
             self._at = op.at
-        return [draft.entry(self._ref.id, seq) for seq, draft in enumerate(drafts, first)]
+        return entries
 
     def _known(self, key: bytes, identity: bytes) -> range | None:
         """The entries that an earlier call of the same key wrote. Raises KeyReused if it was another call."""
@@ -133,13 +133,13 @@ class _Writing(PiecedLog):
         run(self._connection, "move_head", moved)
 
 
-def find_key(connection: apsw.Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
+def find_key(connection: Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
     """The first entry of the call of that key, how many it wrote, and its identity."""
     found: tuple[int, int, bytes] | None = one(connection, "find_key", (key, hidden(key), ref.number))
     return found
 
 
-def insert_entry(connection: apsw.Connection, tree: bytes, own: int, row: Row) -> None:
+def insert_entry(connection: Connection, tree: bytes, own: int, row: Row) -> None:
     """A row with its large strings out of line; one that the tree has already is not stored again."""
     if len(row.body) >= LARGE_BYTES:
         body, blobs = pack(row.body, LARGE_BYTES)
@@ -157,7 +157,7 @@ def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int,
     return sha256(b"%d|%d:%b|%d|%d|%d|%d" % row).digest()[:8]  # as `seal` does, in one go: every append makes one
 
 
-def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
+def head_of(connection: Connection, ref: Ref) -> tuple[Any, ...]:
     """namespace, log, status, opened, updated_at, lease, and the fold at the head."""
     found: tuple[Any, ...] | None = one(connection, "head", (ref.number,))
     if found is None:
@@ -165,13 +165,13 @@ def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
     return found
 
 
-def _find_or_create(connection: apsw.Connection, new: NewSession | None) -> Ref:
+def _find_or_create(connection: Connection, new: NewSession | None) -> Ref:
     assert new is not None
     found = find(connection, new.namespace, key=new.key) if new.key is not None else None
     return found or create(connection, new)
 
 
-def create(connection: apsw.Connection, new: NewSession, parent: Ref | None = None) -> Ref:
+def create(connection: Connection, new: NewSession, parent: Ref | None = None) -> Ref:
     run(connection, "insert_log", (new.salt,))
     log_number = connection.last_insert_rowid()
     tree = new.salt if parent is None else parent.tree
@@ -181,7 +181,7 @@ def create(connection: apsw.Connection, new: NewSession, parent: Ref | None = No
     return Ref(number, new.id, new.key, lineage, tree)
 
 
-def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
+def fork(connection: Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
     state = State(*head_of(connection, origin)[FOLD:])
     at = state.head if at is None else at
     if not 0 <= at <= state.head:
@@ -201,7 +201,7 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
 
 
 def _insert_session(
-    connection: apsw.Connection, new: NewSession, *, tree: bytes, origin: int | None = None, parent: int | None = None
+    connection: Connection, new: NewSession, *, tree: bytes, origin: int | None = None, parent: int | None = None
 ) -> int:
     about = new.about
     row = (
@@ -230,7 +230,7 @@ def _insert_session(
 
 
 def _insert_head(
-    connection: apsw.Connection, number: int, new: NewSession, lineage: tuple[Piece, ...], row: tuple[Any, ...]
+    connection: Connection, number: int, new: NewSession, lineage: tuple[Piece, ...], row: tuple[Any, ...]
 ) -> None:
     for piece in lineage:
         share = (number, piece.first, piece.last, piece.log)
@@ -240,7 +240,7 @@ def _insert_head(
     run(connection, "insert_head", (number, namespace, new.about.parent is not None, *row, mark))
 
 
-def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
+def change_about(connection: Connection, ref: Ref, change: Change) -> None:
     namespace, log_number, status, opened, updated_at, *_ = head_of(connection, ref)
     if change.status is not None:
         status = STATUSES.index(change.status)
@@ -255,18 +255,18 @@ def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
     run(connection, "set_status", (status, updated_at, mark, ref.number))
 
 
-def about_now(connection: apsw.Connection, ref: Ref) -> About:
+def about_now(connection: Connection, ref: Ref) -> About:
     return about_of(_session_row(connection, ref)[-1])
 
 
-def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
+def _session_row(connection: Connection, ref: Ref) -> tuple[Any, ...]:
     found: tuple[Any, ...] | None = one(connection, "about", (ref.number,))
     if found is None:
         raise NotFound("session", ref.id)
     return found
 
 
-def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
+def set_about(connection: Connection, ref: Ref, about: About) -> None:
     """Say something else of a session; it loses its parent where `about` names none."""
     tree, namespace, id, key, created_at, origin, parent, before = _session_row(connection, ref)
     cwd, agent, call_id = (None if v is None else stored(v) for v in (about.cwd, about.agent, about.call_id))
@@ -284,7 +284,7 @@ def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
 # -- copies of another store -----------------------------------------------------------------------------
 
 
-def adopt(connection: apsw.Connection, original: Original, shared: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
+def adopt(connection: Connection, original: Original, shared: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
     """Make a session as another store holds it, with nothing of its own log yet."""
     _, id, key, _, tree = original.ref
     new = NewSession(original.namespace, id, key, original.salt, original.created_at, unopened(original.about))
@@ -297,7 +297,7 @@ def adopt(connection: apsw.Connection, original: Original, shared: tuple[Piece, 
     return Ref(number, id, key, lineage, tree)
 
 
-def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
+def receive(connection: Connection, ref: Ref, portion: Portion) -> None:
     """Store rows as they are, and what is said of the session after them."""
     namespace, own, _, _, _, _, head, *_ = head_of(connection, ref)
     if portion.rows and portion.rows[0].seq != head + 1:
@@ -315,7 +315,7 @@ def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
     run(connection, "set_status", (status, portion.updated_at, mark, ref.number))
 
 
-def _insert_entries(connection: apsw.Connection, tree: bytes, own: int, rows: Sequence[Row]) -> None:
+def _insert_entries(connection: Connection, tree: bytes, own: int, rows: Sequence[Row]) -> None:
     """Many rows at once: small ones, which most are, in one go."""
     for large, some in groupby(rows, lambda row: len(row.body) >= LARGE_BYTES):
         if large:
@@ -325,7 +325,7 @@ def _insert_entries(connection: apsw.Connection, tree: bytes, own: int, rows: Se
             run_many(connection, "insert_entry", ((own, *row) for row in some))
 
 
-def account(connection: apsw.Connection, ref: Ref, charges: Sequence[Charge]) -> None:
+def account(connection: Connection, ref: Ref, charges: Sequence[Charge]) -> None:
     """Charge a session for requests as another store holds them."""
     namespace = head_of(connection, ref)[0]
     for each in charges:
