@@ -50,6 +50,7 @@ from threadline.backends.sqlite.recent import RecentLog, Recents
 from threadline.backends.sqlite.reserve import Reserve
 from threadline.backends.sqlite.rows import (
     MISTYPED,
+    NOT_YET,
     NUMBERS_AND_BYTES,
     Connection,
     caused,
@@ -347,9 +348,12 @@ class SqliteBackend:
             self._pool.give(connection)
 
     def _run_alone(self, connection: Connection, job: Job) -> Connection:
+        appends = job.operation is transactions.write
+        if not appends:
+            connection.head_at = NOT_YET
         try:
             run(connection, "begin")
-            answer = job.run(connection)
+            answer = job.operation(connection, *job.arguments)
         except BaseException as error:
             connection = self._rolled_back(connection)
             job.fail(_ours(error))
@@ -367,6 +371,8 @@ class SqliteBackend:
             # It may be on disk all the same, so nothing that this connection remembers counts any more.
             job.fail(caused(_uncertain(answer, job.arguments), error))
             return self._renewed(connection)
+        if appends:
+            connection.head_at = connection.data_version()
         job.answer, job.done = answer, True
         return connection
 
@@ -683,6 +689,7 @@ def _run_together(connection: Connection, group: list[Job]) -> bool:
     A refusal is an answer, too: it may rest on what another job of the group wrote. False if the transaction failed;
     then it is void, because the next one overwrites it in the WAL, and each job may run again."""
     outcomes: list[tuple[Any, Exception | None]] = []
+    connection.head_at = NOT_YET
     try:
         run(connection, "begin")
         for job in group:

@@ -15,7 +15,7 @@ from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Pie
 from threadline.backends.blobs import compress, pack
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.rows import Connection, many, one, run, run_many
+from threadline.backends.sqlite.rows import NO_HEAD, NOT_YET, Connection, many, one, run, run_many
 from threadline.backends.sqlite.sessions import find
 from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
@@ -51,9 +51,11 @@ def write(
     ref = target.ref or _find_or_create(connection, target.new)
     writing = _Writing(connection, ref, expect, lease)
     entries = [writing.run(op) for op in ops]
-    writing.move_head()
+    head = writing.move_head()
     if change is not None:
         change_about(connection, ref, change)
+        head = NO_HEAD
+    connection.head, connection.head_at = head, NOT_YET
     return Written(ref, entries)
 
 
@@ -65,7 +67,7 @@ class _Writing(PiecedLog):
         self._connection = connection
         self._expect = expect
         self._lease = lease
-        found = head_of(connection, ref)
+        found = _head_known(connection, ref.number) or head_of(connection, ref)
         self._namespace, self._own, self._status, self._opened, self._updated_at, self._held = found[:FOLD]
         self._state = self._before = state_of(found[FOLD:])
         self._at = 0
@@ -124,13 +126,15 @@ class _Writing(PiecedLog):
         set_about(self._connection, self._ref, msgspec.structs.replace(about, **opening))
         self._opened = by
 
-    def move_head(self) -> None:
+    def move_head(self) -> tuple[Any, ...]:
+        """What the head row says now, if it moved, behind the number of the session."""
         if self._state is self._before:
-            return
-        updated_at = max(self._at, self._updated_at + 1)
-        mark = head_seal(self._ref.number, self._namespace, self._own, self._status, self._opened, updated_at)
-        moved = (self._opened, updated_at, *self._state, mark, self._ref.number)
-        run(self._connection, "move_head", moved)
+            return NO_HEAD
+        number, state = self._ref.number, self._state
+        updated_at = self._at if self._at > self._updated_at else self._updated_at + 1
+        row = (self._namespace, self._own, self._status, self._opened, updated_at)
+        run(self._connection, "move_head", (self._opened, updated_at, *state, head_seal(number, *row), number))
+        return (number, *row, self._held, *state)
 
 
 def find_key(connection: Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
@@ -155,6 +159,12 @@ def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int,
     """Over what does not follow from the log; the fold beside it is checked against the last entry."""
     row = (number, len(namespace), namespace, own, status, opened, updated_at)
     return sha256(b"%d|%d:%b|%d|%d|%d|%d" % row).digest()[:8]  # as `seal` does, in one go: every append makes one
+
+
+def _head_known(connection: Connection, number: int) -> tuple[Any, ...] | None:
+    """The same as `head_of`, if this connection wrote it and nobody has committed anything since."""
+    known = connection.head_at == connection.data_version() and connection.head[0] == number
+    return connection.head[1:] if known else None
 
 
 def head_of(connection: Connection, ref: Ref) -> tuple[Any, ...]:
