@@ -15,6 +15,7 @@ from threadline.core.digest import identity
 from threadline.core.entries import STRUCTURAL, Draft, data_draft, message_draft, micros, stored
 from threadline.core.goals import begun
 from threadline.core.legal import missing_result
+from threadline.core.models import Model
 from threadline.core.ops import (
     Answer,
     Append,
@@ -34,7 +35,7 @@ from threadline.core.usage import UsageLike
 from threadline.errors import InvalidArgument, InvalidMessage
 from threadline.messages import Message, Part, Text
 
-MessageLike: TypeAlias = Message | dict[str, Any] | str
+MessageLike: TypeAlias = Message | dict[str, Any] | str | Model
 KEY_CHARS = 512
 OUR_KINDS = STRUCTURAL | {"message", "call_started", "state", "goal", "system"}
 
@@ -255,7 +256,7 @@ class Pen:
 
 
 def as_message(given: Any, format: str | None = None, place: str = "message") -> Message:
-    """A message from what callers have: a Message, a dict in a known format, or text that the user said."""
+    """A message from what callers have: a Message, a dict or an SDK's object in a known format, or a user's text."""
     if isinstance(given, str):
         return Message("user", (Text(given),))
     if isinstance(given, Message):

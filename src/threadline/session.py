@@ -787,7 +787,7 @@ class Session:
         if ref is None:
             _moment(at, 0)
             return Source(Tail((), whole=True), system=None if self._new is None else self._new.about.system)
-        record, log = self._backend.record(ref), self._backend.log(ref)
+        record, log = self._backend.record(ref, spent=False), self._backend.log(ref)
         state = record.state if at is None else fold_at(log, _moment(at, record.state.head), b"")
         view, known = self._front
         source = read_source(

@@ -219,6 +219,66 @@ def test_a_changed_value_on_the_server_is_found(
         assert store.verify().problems == []
 
 
+class Rows:
+    """The rows of the table `node`, behind the store's back."""
+
+    def __init__(self, place: str, server: psycopg.Connection | None) -> None:
+        self._place = place
+        self._server = server
+
+    def first(self) -> tuple[object, ...]:
+        """What may change in it, and where it is."""
+        return self._run("SELECT active, touched_at, about, seal, addr, scope FROM {node}")[0]
+
+    def put(self, *row: object) -> None:
+        self._run(
+            "UPDATE {node} SET active = ?, touched_at = ?, about = ?, seal = ? WHERE addr = ? AND scope = ?", *row
+        )
+
+    def lose(self, *row: object) -> None:
+        self._run("DELETE FROM {node} WHERE addr = ? AND scope = ?", *row[-2:])
+
+    def _run(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        if self._server is not None:
+            cursor = self._server.execute(statement.format(node="threadline.node").replace("?", "%s"), values)
+            return cursor.fetchall() if cursor.description else []
+        file = apsw.Connection(self._place)
+        found = list(file.execute(statement.format(node="node"), values))
+        file.close()
+        return found
+
+
+@pytest.fixture
+def rows(place: str, request: pytest.FixtureRequest) -> Rows:
+    return Rows(place, request.getfixturevalue("postgres_schema") if place.startswith("postgres") else None)
+
+
+def test_a_node_that_is_lost_without_a_trace_is_missed(place: str, rows: Rows) -> None:
+    """It leads to no other, no chain holds it, and all rows that are there are sound."""
+    with threadline.open(place, durability="relaxed") as store:
+        store.memory("p").claims(["one", "two"])
+    rows.lose(*rows.first())
+
+    with threadline.open(place) as store:
+        assert [problem.what for problem in store.verify().problems] == [
+            "the memory of 'p': 1 nodes are there, 2 were written"
+        ]
+
+
+def test_a_node_that_is_an_older_version_of_itself_is_noticed(place: str, rows: Rows) -> None:
+    with threadline.open(place, durability="relaxed") as store:
+        node = store.memory("p").claim("true for now")
+        before = rows.first()
+        store.memory("p").retire(node.addr)
+    rows.put(*before)
+
+    with threadline.open(place) as store:
+        assert [node.content for node in store.memory("p").active()] == ["true for now"]
+        assert [problem.what for problem in store.verify().problems] == [
+            "the memory of 'p': one of its nodes is not what was written last"
+        ]
+
+
 def test_a_damaged_node_is_left_out_and_named(path: Path) -> None:
     with threadline.open(path) as store:
         good, bad = store.memory("p").claims(["good fact", "bad fact"])

@@ -9,6 +9,7 @@ from threadline.core.digest import seal
 from threadline.core.entries import text
 from threadline.errors import Damaged
 from threadline.memory.rows import (
+    TOTALS,
     ChainRow,
     Change,
     Dropped,
@@ -19,6 +20,8 @@ from threadline.memory.rows import (
     Untold,
     WorkingRow,
     split_addrs,
+    total_of,
+    weight,
 )
 from threadline.memory.words import words_of
 
@@ -45,19 +48,25 @@ class SqlShelf:
         lags: bool,
     ) -> None:
         self._select = select
-        self._tree = place.tree
-        self._realm = realm
+        self.tree = place.tree
+        self.realm = realm
         self._asked = asked
         self._listed = listed
         self._lags = lags
+        self._marks: dict[
+            tuple[bytes, bytes], bytes | None
+        ] = {}  # seals of nodes that were read, None: it was not there
         self.last = 0  # the last event that was seen: where there is one, the memory has begun
 
     def node(self, scope: bytes, addr: bytes) -> NodeRow | None:
-        found = self._select("memory_node", (self._tree, addr, scope))
-        return self._whole(found, addr)[0] if found else None
+        found = self._select("memory_node", (self.tree, addr, scope))
+        if not found:
+            self._marks[scope, addr] = None
+            return None
+        return self._whole(found, addr)[0]
 
     def nodes_between(self, first: bytes, last: bytes, limit: int) -> list[NodeRow]:
-        found = self._select("memory_nodes_between", (self._tree, first, last, limit))
+        found = self._select("memory_nodes_between", (self.tree, first, last, limit))
         return self._whole(found, found[0][1]) if found else []
 
     def _whole(self, found: list[Any], addr: bytes) -> list[NodeRow]:
@@ -68,8 +77,8 @@ class SqlShelf:
         return rows
 
     def page(self, after: tuple[bytes, bytes], limit: int) -> list[tuple[NodeRow, bool]]:
-        found = [(NodeRow._make(row[:-1]), row[-1]) for row in self._select("memory_page", (self._tree, *after, limit))]
-        return [(row, seal(self._tree, *row) == mark) for row, mark in found]
+        found = [(NodeRow._make(row[:-1]), row[-1]) for row in self._select("memory_page", (self.tree, *after, limit))]
+        return [(row, seal(self.tree, *row) == mark) for row, mark in found]
 
     def nodes_in(self, scope: bytes, *, active: bool) -> list[NodeRow]:
         return (
@@ -101,18 +110,18 @@ class SqlShelf:
     def workings(self, session: bytes | None = None) -> list[WorkingRow]:
         if session is None:
             return self._rows(WorkingRow, "memory_workings")
-        return self._rows(WorkingRow, "memory_workings_of", self._realm, session)
+        return self._rows(WorkingRow, "memory_workings_of", self.realm, session)
 
     def events(self, before: int, limit: int) -> list[EventRow]:
         return self._rows(EventRow, "memory_events", before, limit)
 
     def last_event(self) -> int:
-        ((self.last,),) = self._select("memory_last_event", (self._tree,))
+        ((self.last,),) = self._select("memory_last_event", (self.tree,))
         return self.last
 
     def holding(self, words: Sequence[str], limit: int, *, active: bool) -> list[Any]:
         name = "memory_holding_active" if active else "memory_holding"
-        return [key for (key,) in self._select(name, (self._tree, self._asked(self._tree, words), limit))]
+        return [key for (key,) in self._select(name, (self.tree, self._asked(self.tree, words), limit))]
 
     def those(self, found: Sequence[Any]) -> list[NodeRow]:
         return self._rows(NodeRow, "memory_those", self._listed(found)) if found else []
@@ -121,24 +130,47 @@ class SqlShelf:
         return self._rows(NodeRow, "memory_tail", limit) if self._lags else []
 
     def _rows(self, kind: type[Rows], name: str, *values: Any) -> list[Rows]:
-        return list(self._sound(kind, self._select(name, (self._tree, *values))))
+        return list(self._sound(kind, self._select(name, (self.tree, *values))))
 
     def _sound(self, kind: type[Rows], found: list[Any]) -> Iterator[Rows]:
         """Rows that are what was written. `verify` names the others."""
         for *columns, mark in found:
             row = kind._make(columns)
-            if seal(self._tree, *row) == mark:
+            if seal(self.tree, *row) == mark:
+                if isinstance(row, NodeRow):
+                    self._marks[row.scope, row.addr] = mark
                 yield row
+
+    # -- while changes are written ---------------------------------------------------------------------
+
+    def replaced(self, row: NodeRow, mark: bytes) -> bytes | None:
+        """The seal of the row that this one takes the place of, or None for a new one."""
+        key = (row.scope, row.addr)
+        if key not in self._marks:
+            self.node(*key)
+        before, self._marks[key] = self._marks[key], mark
+        return before
+
+    def dropping(self, scope: bytes) -> Iterator[Statement]:
+        """All rows of a scope go."""
+        yield from drops(self._select, self.tree, scope)
+        self._marks |= dict.fromkeys([key for key in self._marks if key[0] == scope])
 
 
 def writes(
-    tree: bytes, realm: bytes, changes: Iterable[Change], indexed: Callable[[NodeRow], tuple[Any, ...]]
+    shelf: SqlShelf, changes: Iterable[Change], indexed: Callable[[NodeRow], tuple[Any, ...]]
 ) -> Iterator[Statement]:
     """Changes as statements. `indexed` gives what else the engine keeps with a node, to find it by its words."""
+    tree, realm = shelf.tree, shelf.realm
+    nodes, total = 0, 0
     for change in changes:
         match change:
             case NodeRow():
-                yield "memory_put_node", (tree, *change, seal(tree, *change), *indexed(change))
+                mark = seal(tree, *change)
+                before = shelf.replaced(change, mark)
+                nodes += before is None
+                total += weight(mark) - (0 if before is None else weight(before))
+                yield "memory_put_node", (tree, *change, mark, *indexed(change))
                 for addr in split_addrs(change.inputs):
                     yield "memory_put_input", (tree, change.scope, change.addr, addr)
             case EventRow():
@@ -150,15 +182,20 @@ def writes(
                 for addr in added:
                     yield "memory_put_member", (tree, row.chain, addr)
             case Dropped(scope):
-                yield from drops(tree, scope)
+                yield from shelf.dropping(scope)
             case Untold(session):
                 yield "memory_untell", (tree, session)
+    if nodes or total:
+        yield "memory_count", (nodes, total % TOTALS, tree)
 
 
-def drops(tree: bytes, scope: bytes) -> Iterator[Statement]:
+def drops(select: Select, tree: bytes, scope: bytes) -> Iterator[Statement]:
     """All rows of a scope go."""
+    marks = [mark for (mark,) in select("memory_marks", (tree, scope))]
     for name in DROPS:
         yield name, (tree, scope)
+    if marks:
+        yield "memory_count", (-len(marks), -total_of(marks) % TOTALS, tree)
 
 
 def node_words(domain: bytes, content: bytes) -> list[str]:

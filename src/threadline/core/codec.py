@@ -79,7 +79,7 @@ def decode_message(body: bytes) -> Message:
 def message_of(raw: Any, place: str = "message") -> Message:
     """A message from a dict in our neutral form. What we do not model is kept in `extra` or `Other`."""
     if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
-        raise InvalidMessage(place, "a message is a dict with a role and parts")
+        raise InvalidMessage(place, "a message is a dict with a role and parts, or a role and content")
     fields = dict(raw)
     role, parts, meta = fields.pop("role"), fields.pop("parts", ()), fields.pop("meta", {})
     if fields:
@@ -142,7 +142,7 @@ def check_object(value: Any, place: str) -> None:
 def _check_part(part: Part, place: str, depth: int) -> None:
     check = _CHECKS.get(type(part))
     if check is None:
-        raise InvalidMessage(place, f"{type(part).__name__} is not a part of a message")
+        raise InvalidMessage(place, f"{type(part).__name__} is not a part of a message: use Text(…) and its kin")
     _must(depth < DEPTH_MAX, place, f"nested less than {DEPTH_MAX} deep")
     check(part, place, depth)
     _must(isinstance(part.extra, dict), f"{place}.extra", "a dict")

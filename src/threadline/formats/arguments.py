@@ -12,7 +12,7 @@ from threadline.core.codec import DEPTH_MAX
 def parsed(text: str) -> dict[str, Any] | str:
     """The object that the text says; the text itself where it does not say one that JSON carries exactly."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        value = _decode(text)
     except (ValueError, RecursionError):
         return text
     return value if type(value) is dict and not _deep(value, DEPTH_MAX) else text
@@ -31,7 +31,7 @@ def as_object(args: dict[str, Any] | str) -> dict[str, Any]:
 
 def as_text(args: dict[str, Any] | str) -> str:
     """JSON text of an object in any case, compact as the models write it."""
-    return json.dumps(as_object(args), ensure_ascii=False, separators=(",", ":"))
+    return _encode(as_object(args))
 
 
 def style(text: str, args: dict[str, Any] | str) -> str | None:
@@ -62,3 +62,8 @@ def _finite(digits: str) -> float:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"JSON has no {constant}")
+
+
+# Made once: json.loads and json.dumps make theirs anew for every call that asks for anything special.
+_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode

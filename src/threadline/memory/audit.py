@@ -10,7 +10,17 @@ from threadline.core import codec
 from threadline.core.digest import seal
 from threadline.core.entries import text, text_or_none
 from threadline.memory.nodes import address
-from threadline.memory.rows import LASTING, ChainRow, EventRow, NodeRow, Place, WorkingRow, split_addrs, working_scope
+from threadline.memory.rows import (
+    LASTING,
+    ChainRow,
+    EventRow,
+    NodeRow,
+    Place,
+    WorkingRow,
+    split_addrs,
+    total_of,
+    working_scope,
+)
 
 # What a row that is not what was written may make reading it raise.
 UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, OverflowError)
@@ -26,14 +36,14 @@ class Audit:
         self._members: set[tuple[bytes, bytes]] = set()
         self._scopes: set[bytes] = set()
         self._used: set[bytes] = set()
-        self.nodes = 0
+        self._marks: list[bytes] = []
 
     def memory(self, row: tuple[Any, ...], mark: bytes) -> Iterator[str]:
         if seal(*row) != mark or self._place.tree != self._tree:
             yield "its row does not match its seal"
 
     def node(self, row: NodeRow, mark: bytes) -> Iterator[str]:
-        self.nodes += 1
+        self._marks.append(mark)
         try:
             yield from self._node(row, mark)
         except UNREADABLE as error:
@@ -87,6 +97,13 @@ class Audit:
             yield "the index of which chains hold a node is not what they say"
         for scope in self._used - self._scopes - {LASTING}:
             yield f"nodes or chains belong to no working memory ({scope.hex()[:12]})"
+
+    def count(self, nodes: int, total: int) -> Iterator[str]:
+        """What is kept of all nodes together, changed by whoever writes one: it tells which rows there should be."""
+        if nodes != len(self._marks):
+            yield f"{len(self._marks)} nodes are there, {nodes} were written"
+        elif total != total_of(self._marks):
+            yield "one of its nodes is not what was written last"
 
 
 def named(place: Place) -> str:

@@ -6,7 +6,7 @@ inside a transaction: it reads a `Shelf` and returns what is to be written and a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
@@ -17,6 +17,7 @@ T = TypeVar("T")
 
 LASTING = b""
 ADDR_BYTES = 32
+TOTALS = 1 << 62  # two smaller numbers, added, are still a number of 64 bits with a sign
 
 
 class Place(NamedTuple):
@@ -187,3 +188,13 @@ Deed: TypeAlias = Callable[[Shelf], tuple[Sequence[Change], T]]
 
 def split_addrs(joined: bytes) -> list[bytes]:
     return [joined[i : i + ADDR_BYTES] for i in range(0, len(joined), ADDR_BYTES)]
+
+
+def weight(mark: bytes) -> int:
+    """What a node counts for, by its seal, in the total of a memory: one that is missing, or is an older version of
+    itself, makes another total."""
+    return int.from_bytes(mark, "big") % TOTALS
+
+
+def total_of(marks: Iterable[bytes]) -> int:
+    return sum(map(weight, marks)) % TOTALS

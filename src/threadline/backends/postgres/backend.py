@@ -443,7 +443,7 @@ class PostgresBackend:
     def about(self, ref: Ref) -> About:
         return self._run(transactions.about_now, ref)
 
-    def record(self, ref: Ref) -> Record:
+    def record(self, ref: Ref, *, spent: bool = True) -> Record:
         found = self._one("record", (ref.tree, ref.number))
         if found is None:
             raise NotFound("session", ref.id)

@@ -28,9 +28,10 @@ def act(connection: Connection, durable: bool, place: Place, deed: Deed[T]) -> T
             row = (tree, realm, namespace, project)
             run(connection, "memory_begin", (*row, seal(*row)))  # waits for whoever begins it at the same time
             many(connection, "memory_lock", (tree,))
-        changes, answer = deed(shelf(connection, place))
+        here = shelf(connection, place)
+        changes, answer = deed(here)
         if changes:
-            transaction.commit(list(writes(tree, realm, changes, _indexed)), None, 0)
+            transaction.commit(list(writes(here, changes, _indexed)), None, 0)
     return answer
 
 
@@ -64,7 +65,7 @@ def forget(connection: Connection, durable: bool, namespace: str, session: str) 
         statements = list(forgetting(connection, namespace, [session]))
         if statements:
             transaction.commit(statements, session, 0)
-    return len({values for _, values in statements})
+    return sum(name == "memory_drop_working" for name, _ in statements)
 
 
 def forgetting(connection: Connection, namespace: str, sessions: Iterable[str]) -> Iterator[Statement]:
@@ -77,7 +78,7 @@ def forgetting(connection: Connection, namespace: str, sessions: Iterable[str]) 
     for tree in sorted({tree for tree, _ in found}):
         many(connection, "memory_lock", (tree,))
     for tree, scope in found:
-        yield from drops(tree, scope)
+        yield from drops(partial(many, connection), tree, scope)
 
 
 def unname(connection: Connection, namespace: str, sessions: Sequence[str]) -> None:
@@ -88,7 +89,7 @@ def unname(connection: Connection, namespace: str, sessions: Sequence[str]) -> N
         many(connection, "memory_lock", (tree,))
         here = shelf(connection, Place(namespace, text(project) or None))
         for session in sessions:
-            for name, values in writes(tree, realm, promotion.unname(session, here)[0], _indexed):
+            for name, values in writes(here, promotion.unname(session, here)[0], _indexed):
                 run(connection, name, values)
 
 

@@ -51,6 +51,7 @@ def _flaws(connection: Connection, tree: bytes, realm: bytes, audit: Audit) -> I
         yield from audit.event(EventRow._make(columns), mark)
     inputs: Any = many(connection, "verify_node_inputs", (tree,))
     yield from audit.together(inputs, many(connection, "verify_chain_members", (tree,)))
+    yield from audit.count(*one(connection, "verify_count", (tree,)))
 
 
 def _expected(row: NodeRow) -> set[str] | None:

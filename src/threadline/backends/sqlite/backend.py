@@ -479,12 +479,12 @@ class SqliteBackend:
         with self._reading() as connection:
             return transactions.about_now(connection, ref)
 
-    def record(self, ref: Ref) -> Record:
+    def record(self, ref: Ref, *, spent: bool = True) -> Record:
         with self._reading() as connection:
             found = one(connection, "record", (ref.number,))
             if found is None:
                 raise NotFound("session", ref.id)
-            return sessions.records_of(connection, [found])[0]
+            return sessions.records_of(connection, [found])[0] if spent else sessions.record_of(found)
 
     def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
         with self._reading() as connection:

@@ -42,6 +42,8 @@ def connect(path: str, flags: int, vfs: str | None, synchronous: str) -> Connect
         connection.pragma(name, value)
     connection.pragma("synchronous", synchronous)
     connection.config(apsw.SQLITE_DBCONFIG_DEFENSIVE, 1)
+    # A plan depends on no value: else SQLite plans joins and ranges anew with every value that is bound, at 5 to 15 µs.
+    connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
     connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)  # close() checkpoints, under the lock
     return connection
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from threadline.backends.shelf import SqlShelf, drops, node_words, writes
+from threadline.backends.shelf import SqlShelf, Statement, drops, node_words, writes
 from threadline.backends.sqlite.rows import Connection, many, one, run
 from threadline.core.digest import seal
 from threadline.core.entries import text
@@ -28,9 +28,15 @@ def act(connection: Connection, place: Place, deed: Deed[T]) -> T:
     tree, namespace, project = place.row
     if not here.last and one(connection, "memory_there", (tree,)) is None:
         run(connection, "memory_begin", (tree, namespace, project, seal(tree, namespace, project)))
-    for name, values in writes(tree, namespace, changes, lambda row: ()):
-        run(connection, name, values)
+    _write(connection, writes(here, changes, lambda row: ()))
     return answer
+
+
+def _write(connection: Connection, statements: Iterable[Statement]) -> None:
+    for name, values in statements:
+        run(connection, name, values)
+        if name == "memory_drop_nodes":
+            run(connection, "memory_unindex_gone")
 
 
 def shelf(connection: Connection, place: Place) -> SqlShelf:
@@ -41,8 +47,7 @@ def forget(connection: Connection, namespace: bytes, session: bytes) -> int:
     """Remove the working memory of a session from every memory of its namespace; how many there were."""
     found = many(connection, "memory_working_anywhere", (namespace, session))
     for tree, scope in found:
-        for name, values in drops(tree, scope):
-            run(connection, name, values)
+        _write(connection, drops(partial(many, connection), tree, scope))
     return len(found)
 
 

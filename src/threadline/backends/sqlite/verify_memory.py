@@ -32,9 +32,11 @@ def _memories(connection: Connection) -> Iterator[Problem]:
     audits: dict[bytes, Audit] = {}
     names: dict[bytes, str] = {}
     realms: dict[bytes, bytes] = {}
-    for tree, namespace, project, mark in many(connection, "verify_memories"):
+    counts: dict[bytes, tuple[int, int]] = {}
+    for tree, namespace, project, mark, *count in many(connection, "verify_memories"):
         place = Place(text(namespace), text(project) or None)
         audits[tree], names[tree], realms[tree] = Audit(tree, place), named(place), namespace
+        counts[tree] = (count[0], count[1])
         yield from _problems(names[tree], audits[tree].memory((tree, namespace, project), mark))
     strays: Counter[str] = Counter()
     for kind, tree, found in _rows(connection, audits, realms):
@@ -45,6 +47,7 @@ def _memories(connection: Connection) -> Iterator[Problem]:
     inputs, members = _pairs(connection, "verify_node_inputs"), _pairs(connection, "verify_chain_members")
     for tree, audit in audits.items():
         yield from _problems(names[tree], audit.together(inputs.pop(tree, ()), members.pop(tree, ())))
+        yield from _problems(names[tree], audit.count(*counts[tree]))
     strays.update({kind: len(left) for kind, left in zip(KINDS[4:], (inputs, members), strict=True) if left})
     for kind, count in strays.items():
         yield Problem(None, None, f"{count} {kind} of no memory")

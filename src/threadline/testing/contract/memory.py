@@ -580,6 +580,16 @@ class PromotionContract(MemoryFixtures):
             assert (memory.archives(), memory.chains()) == ([], [])
             assert still[0].archived_at == NOON + timedelta(days=40)
 
+    def test_what_is_claimed_after_an_archive_was_collected_is_recalled(self, memory: Memory) -> None:
+        memory.claim("early fact")
+        memory.claim("archived", session="s", preliminary=True)
+        memory.recall("fact")
+        memory.end("s", promote=False)
+        memory.gc(timedelta(0))
+        memory.claim("late fact")
+
+        assert sorted(contents(memory.recall("fact"))) == ["early fact", "late fact"]
+
     def test_collecting_leaves_lasting_nodes_and_other_sessions(self, memory: Memory) -> None:
         kept_, gone = (memory.claim(name, session="s", preliminary=True) for name in ("kept", "gone"))
         memory.promote(kept_)

@@ -72,6 +72,9 @@ WHERE  tree = %s AND addr = ANY(%s::bytea[]) AND scope = '' AND active = 1
 -- verify_memories: every memory
 SELECT tree, realm, namespace, project, seal FROM threadline.memory
 
+-- verify_count: how many nodes a memory has, and the sum of their seals
+SELECT nodes, total FROM threadline.memory WHERE tree = %s
+
 -- verify_nodes: the nodes of a memory, and what recall finds them by
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
        content, seal, tsvector_to_array(words)
@@ -198,6 +201,14 @@ SELECT coalesce(max(number), 0) FROM threadline.memory_event WHERE tree = %s
 
 -- memory_untell: what a session did is told no more
 DELETE FROM threadline.memory_event WHERE tree = %s AND session = %s
+
+-- memory_count: so many nodes more or less, and so much to be added to the sum of their seals
+UPDATE threadline.memory
+SET    nodes = nodes + %s, total = ((total & 4611686018427387903) + %s) & 4611686018427387903
+WHERE  tree = %s
+
+-- memory_marks: the seals of all nodes of a scope
+SELECT seal FROM threadline.node WHERE tree = %s AND scope = %s
 
 -- memory_drop_nodes: the nodes of a scope go
 DELETE FROM threadline.node WHERE tree = %s AND scope = %s

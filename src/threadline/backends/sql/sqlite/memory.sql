@@ -140,8 +140,17 @@ INSERT OR IGNORE INTO memory_event (tree, number, what, session, agent, addrs, d
 -- memory_untell: what a session did is told no more
 DELETE FROM memory_event WHERE tree = ? AND session = ?
 
+-- memory_count: so many nodes more or less, and so much to be added to the sum of their seals
+UPDATE memory SET nodes = nodes + ?, total = ((total & 0x3fffffffffffffff) + ?) & 0x3fffffffffffffff WHERE tree = ?
+
+-- memory_marks: the seals of all nodes of a scope
+SELECT seal FROM node WHERE tree = ? AND scope = ?
+
 -- memory_drop_nodes: the nodes of a scope go
 DELETE FROM node WHERE tree = ? AND scope = ?
+
+-- memory_unindex_gone: the numbers of the last nodes, if those are gone, are given again: what gets one is not in the index
+UPDATE node_indexed SET upto = min(upto, (SELECT coalesce(max(node), 0) FROM node))
 
 -- memory_drop_inputs: and what they were made of
 DELETE FROM node_input WHERE tree = ? AND scope = ?
@@ -206,7 +215,7 @@ ORDER BY n.node DESC
 LIMIT  ?
 
 -- verify_memories: every memory
-SELECT tree, namespace, project, seal FROM memory
+SELECT tree, namespace, project, seal, nodes, total FROM memory
 
 -- verify_nodes: every node
 SELECT node, tree, scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs,

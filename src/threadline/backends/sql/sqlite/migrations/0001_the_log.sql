@@ -243,13 +243,15 @@ CREATE TABLE memory (
     tree        BLOB    NOT NULL PRIMARY KEY,
     namespace   BLOB    NOT NULL,
     project     BLOB    NOT NULL,        -- empty: the global one
-    seal        BLOB    NOT NULL
+    seal        BLOB    NOT NULL,        -- of the names; what follows is computed again by verify
+    nodes       INTEGER NOT NULL DEFAULT 0,
+    total       INTEGER NOT NULL DEFAULT 0   -- of the seals of all nodes: none is missing, none an older version
 ) STRICT, WITHOUT ROWID;
 
 -- A claim, or what was made of claims. The address is the digest of type, content and inputs: the same node may stand in
 -- several scopes, and what is said of it beside its content is only ever added to.
 CREATE TABLE node (
-    node        INTEGER PRIMARY KEY AUTOINCREMENT,
+    node        INTEGER PRIMARY KEY,
     tree        BLOB    NOT NULL,
     scope       BLOB    NOT NULL,
     addr        BLOB    NOT NULL,
