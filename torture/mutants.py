@@ -110,6 +110,14 @@ MUTANTS = (
         quick=True,
     ),
     Mutant(
+        "knows-the-head-for-ever",
+        "many writers",
+        "backends/sqlite/transactions.py",
+        "connection.head_at == connection.data_version() and",
+        "True and",
+        ("tests/promises/test_known_head.py",),
+    ),
+    Mutant(
         "a-child-keeps-its-parents-lock",
         "fork",
         "backends/sqlite/connections.py",

@@ -349,7 +349,7 @@ class SqliteBackend:
 
     def _run_alone(self, connection: Connection, job: Job) -> Connection:
         appends = job.operation is transactions.write
-        if not appends:
+        if not appends:  # it may change the head row and write then: it is to read what it changed
             connection.head_at = NOT_YET
         try:
             run(connection, "begin")
