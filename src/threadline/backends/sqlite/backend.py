@@ -57,7 +57,6 @@ from threadline.backends.sqlite.rows import (
     many,
     one,
     our_errors,
-    run,
     translated,
 )
 from threadline.backends.sqlite.wiping import Wiping, wipe
@@ -352,7 +351,7 @@ class SqliteBackend:
         if not appends:  # it may change the head row and write then: it is to read what it changed
             connection.head_at = NOT_YET
         try:
-            run(connection, "begin")
+            connection.kept.execute("BEGIN IMMEDIATE")
             answer = job.operation(connection, *job.arguments)
         except BaseException as error:
             connection = self._rolled_back(connection)
@@ -361,7 +360,7 @@ class SqliteBackend:
                 raise
             return connection
         try:
-            run(connection, "commit")
+            connection.kept.execute("COMMIT")
         except apsw.FullError as error:
             # Only writing to the WAL can say so, and the frame that commits is the last one written: nothing is stored.
             connection = self._rolled_back(connection)
@@ -691,7 +690,7 @@ def _run_together(connection: Connection, group: list[Job]) -> bool:
     outcomes: list[tuple[Any, Exception | None]] = []
     connection.head_at = NOT_YET
     try:
-        run(connection, "begin")
+        connection.kept.execute("BEGIN IMMEDIATE")
         for job in group:
             connection.execute("SAVEPOINT job")
             try:
@@ -700,7 +699,7 @@ def _run_together(connection: Connection, group: list[Job]) -> bool:
                 connection.execute("ROLLBACK TO job")
                 outcomes.append((None, refusal))
             connection.execute("RELEASE job")
-        run(connection, "commit")
+        connection.kept.execute("COMMIT")
     except BaseException as error:
         _forget(connection)
         if isinstance(error, Exception):

@@ -1,11 +1,5 @@
 -- Every statement that threadline runs on SQLite, by name. Values are always bound.
 
--- begin: a transaction that writes, before it reads anything
-BEGIN IMMEDIATE
-
--- commit: it is stored
-COMMIT
-
 -- head: what an append needs to know
 SELECT namespace, log, status, opened, updated_at, lease,
        head, chain, view, shown, total, open, asked, pending, messages, tokens
