@@ -319,10 +319,14 @@ class SqliteBackend:
 
     def _submit_keyed(self, operation: Callable[..., Any], *arguments: Any) -> Any:
         """The same, once more when its commit fails: what is stored is found then, what is not is written."""
-        for _ in range(RETRIES):
-            with suppress(Uncertain):
+        retries = RETRIES
+        while True:
+            try:
                 return self._submit(operation, *arguments)
-        return self._submit(operation, *arguments)
+            except Uncertain:
+                if not retries:
+                    raise
+                retries -= 1
 
     def _commit(self, group: list[Job]) -> None:
         """Run the jobs of a group in one transaction; alone, each in its own, if that fails."""

@@ -21,7 +21,6 @@ NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a f
 
 MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
 
-NO_HEAD = (0,)  # no session has that number
 NOT_YET = -1  # no file has that version: the row is not committed, or not to be relied on
 
 Values = tuple[Any, ...] | dict[str, Any]
@@ -31,14 +30,15 @@ class Connection(apsw.Connection):
     """A connection that keeps two things for the next append.
 
     `kept` is a cursor, for statements whose rows are read at once: to make one for each would cost as much as one more
-    statement. `head` is the head row that it wrote last, behind the number of its session, and `head_at` the version
-    of the file that has it: SQLite counts the commits there, of whichever process. It is known from one lone append
-    to the next; whatever else this connection does in between makes it forget."""
+    statement. `head` is the head row that it wrote last, of the session `head_of`, and `head_at` the version of the
+    file that has it: SQLite counts the commits there, of whichever process. It is known from one lone append to the
+    next; whatever else this connection does in between makes it forget."""
 
     def __init__(self, *arguments: Any, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self.kept = self.cursor()
-        self.head: tuple[Any, ...] = NO_HEAD
+        self.head: tuple[Any, ...] | None = None
+        self.head_of = 0
         self.head_at = NOT_YET
 
     def close(self, force: bool = False) -> None:

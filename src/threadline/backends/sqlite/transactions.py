@@ -15,7 +15,7 @@ from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Pie
 from threadline.backends.blobs import compress, pack
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.rows import NO_HEAD, NOT_YET, Connection, many, one, run, run_many
+from threadline.backends.sqlite.rows import NOT_YET, Connection, many, one, run, run_many
 from threadline.backends.sqlite.sessions import find
 from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
@@ -54,8 +54,8 @@ def write(
     head = writing.move_head()
     if change is not None:
         change_about(connection, ref, change)
-        head = NO_HEAD
-    connection.head, connection.head_at = head, NOT_YET
+        head = None
+    connection.head, connection.head_of, connection.head_at = head, ref.number, NOT_YET
     return Written(ref, entries)
 
 
@@ -67,9 +67,9 @@ class _Writing(PiecedLog):
         self._connection = connection
         self._expect = expect
         self._lease = lease
-        found = _head_known(connection, ref.number) or head_of(connection, ref)
-        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held = found[:FOLD]
-        self._state = self._before = state_of(found[FOLD:])
+        head = _known_head(connection, ref) or _read_head(connection, ref)
+        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held, self._before = head
+        self._state: State = self._before
         self._at = 0
 
     def _select(self, name: str, values: tuple[Any, ...]) -> list[Any]:
@@ -126,15 +126,21 @@ class _Writing(PiecedLog):
         set_about(self._connection, self._ref, msgspec.structs.replace(about, **opening))
         self._opened = by
 
-    def move_head(self) -> tuple[Any, ...]:
-        """What the head row says now, if it moved, behind the number of the session."""
+    def move_head(self) -> tuple[Any, ...] | None:
+        """What the head row says now, if it moved."""
         if self._state is self._before:
-            return NO_HEAD
-        number, state = self._ref.number, self._state
+            return None
+        number, namespace, own, status, opened = (
+            self._ref.number,
+            self._namespace,
+            self._own,
+            self._status,
+            self._opened,
+        )
         updated_at = self._at if self._at > self._updated_at else self._updated_at + 1
-        row = (self._namespace, self._own, self._status, self._opened, updated_at)
-        run(self._connection, "move_head", (self._opened, updated_at, *state, head_seal(number, *row), number))
-        return (number, *row, self._held, *state)
+        mark = head_seal(number, namespace, own, status, opened, updated_at)
+        run(self._connection, "move_head", (opened, updated_at, *self._state, mark, number))
+        return namespace, own, status, opened, updated_at, self._held, self._state
 
 
 def find_key(connection: Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
@@ -161,10 +167,16 @@ def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int,
     return sha256(b"%d|%d:%b|%d|%d|%d|%d" % row).digest()[:8]  # as `seal` does, in one go: every append makes one
 
 
-def _head_known(connection: Connection, number: int) -> tuple[Any, ...] | None:
-    """The same as `head_of`, if this connection wrote it and nobody has committed anything since."""
-    known = connection.head_at == connection.data_version() and connection.head[0] == number
-    return connection.head[1:] if known else None
+def _known_head(connection: Connection, ref: Ref) -> tuple[Any, ...] | None:
+    """What `_read_head` would find, if this connection wrote it and nobody has committed anything since."""
+    known = connection.head_at == connection.data_version() and connection.head_of == ref.number
+    return connection.head if known else None
+
+
+def _read_head(connection: Connection, ref: Ref) -> tuple[Any, ...]:
+    """namespace, log, status, opened, updated_at, lease, and the state at the head."""
+    found = head_of(connection, ref)
+    return *found[:FOLD], state_of(found[FOLD:])
 
 
 def head_of(connection: Connection, ref: Ref) -> tuple[Any, ...]:
