@@ -4,7 +4,7 @@ All of it is a pure function of the entries that were read: nothing here touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any
@@ -16,7 +16,7 @@ from threadline.core import codec
 from threadline.core.entries import USER, Line, moment, voice_of
 from threadline.core.gists import sanitised
 from threadline.core.legal import Mended, Said, is_legal, mend, said_of
-from threadline.core.usage import Usage, usage_of
+from threadline.core.usage import UsageLike, usage_of
 from threadline.core.window import (
     EXACT,
     Limits,
@@ -66,6 +66,8 @@ class Context(Struct, frozen=True):
         """A digest of the first `n` messages as sent, or of all.
 
         `b.fingerprint(len(a.messages)) == a.fingerprint()` says that `a` is a prefix of `b`, so the cache holds."""
+        if n is not None and (type(n) is not int or n < 0):
+            raise InvalidArgument(f"n is a number of messages from 0 on, or None for all, not {n!r}")
         digest = sha256()
         for message in self.messages[: len(self.messages) if n is None else n]:
             body = codec.encode(message)
@@ -99,10 +101,13 @@ def diff_contexts(a: Context, b: Context) -> Difference | None:
     return None
 
 
-def should_compact(usage: Usage | Mapping[str, Any] | None, context_window: int, threshold: float = 0.8) -> bool:
+def should_compact(usage: UsageLike | None, context_window: int, threshold: float = 0.8) -> bool:
     """Whether the last prompt, cached tokens included, filled that share of the context window.
 
     `usage` is ours or the provider's own; without one, or with a threshold of 0, never."""
+    for name, value in (("context_window", context_window), ("threshold", threshold)):
+        if not isinstance(value, int | float):
+            raise InvalidArgument(f"{name} is a number, not {value!r}")
     if usage is None or context_window <= 0 or threshold <= 0:
         return False
     return usage_of(usage).prompt >= context_window * threshold

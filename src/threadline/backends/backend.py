@@ -440,8 +440,8 @@ class Backend(Protocol):
     def backup(self, path: str, progress: OnProgress | None = None) -> None:
         """Copy the store to a new file, consistent, while others write. `progress` likewise."""
 
-    def stats(self) -> dict[str, Any]:
-        """Sizes and counts."""
+    def stats(self, progress: OnProgress | None = None) -> dict[str, Any]:
+        """Sizes and counts. `progress` likewise."""
 
     def close(self) -> None:
         """Let go of everything. Later calls raise Closed."""

@@ -260,7 +260,10 @@ def voice_of(message: Message) -> int:
     if message.meta and message.meta.get("hidden"):
         return SILENT
     if message.role == "assistant":
-        return CALLER if any(type(part) is ToolCall for part in message.parts) else ASSISTANT
+        for part in message.parts:
+            if type(part) is ToolCall:
+                return CALLER
+        return ASSISTANT
     if message.role == "user":
         for part in message.parts:
             if type(part) is not ToolResult:

@@ -24,6 +24,7 @@ SETTINGS: tuple[tuple[str, Any], ...] = (
     ("checkpoint_fullfsync", 1),
     ("trusted_schema", 0),  # a schema that somebody tampered with calls no functions
     ("cell_size_check", 1),  # damage is found when it is read, not when it spreads
+    ("cache_size", -8_000),  # kB, as far as they are used: a search looks up pages all over a large file
     ("mmap_size", 0),  # an I/O error is an error, not a SIGBUS
     ("secure_delete", 1),  # what is deleted is overwritten, not only forgotten
     ("temp_store", "MEMORY"),  # nothing of a conversation in temporary files
