@@ -158,9 +158,7 @@ def find_key(connection: Connection, ref: Ref, key: bytes) -> tuple[int, int, by
 
 def insert_entries(connection: Connection, tree: bytes, own: int, rows: Sequence[Row]) -> None:
     """Rows as small as they get without being slow to read."""
-    if len(rows) == 1 and _stays(rows[0]):  # nearly every append
-        return run(connection, "insert_entry", (own, *rows[0]))
-    if max(len(row.body) for row in rows) >= SQUEEZE_BYTES:
+    if not all(map(_stays, rows)):
         rows = [_squeezed(row) for row in _without_large(connection, tree, own, rows)]
     if len(rows) == 1:
         run(connection, "insert_entry", (own, *rows[0]))
