@@ -104,7 +104,7 @@ MUTANTS = (
         "forgets-its-keys",
         "keys",
         "backends/sqlite/transactions.py",
-        "        if op.key is not None and drafts:\n",
+        "        if op.key is not None and entries:\n",
         "        if False:\n",
         ("tests/promises/test_many_writers.py", "-k", "key_that"),
         quick=True,
