@@ -273,7 +273,10 @@ def voice_of(message: Message) -> int:
 
 def calls_and_results(message: Message) -> list[ToolCall | ToolResult]:
     """The tool calls and results of a message, in their order."""
-    return [part for part in message.parts if type(part) is ToolCall or type(part) is ToolResult]
+    parts = message.parts
+    if len(parts) == 1 and type(parts[0]) is Text:  # most messages, and every append looks
+        return []
+    return [part for part in parts if type(part) is ToolCall or type(part) is ToolResult]
 
 
 # -- time and text as they are stored -----------------------------------------------------------------
