@@ -53,7 +53,7 @@ def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> t
 
 
 def _entries(connection: apsw.Connection) -> int:
-    total: int = one(connection, "counts")[2]
+    total: int = one(connection, "entries_of_logs", (0, ENDLESS))[0]
     return total
 
 
