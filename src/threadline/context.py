@@ -4,8 +4,9 @@ All of it is a pure function of the entries that were read: nothing here touches
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +17,7 @@ from threadline.core import codec
 from threadline.core.entries import USER, Line, moment, voice_of
 from threadline.core.gists import sanitised
 from threadline.core.legal import Mended, Said, is_legal, mend, said_of
-from threadline.core.usage import Usage, usage_of
+from threadline.core.usage import UsageLike, usage_of
 from threadline.core.window import (
     EXACT,
     Limits,
@@ -29,9 +30,6 @@ from threadline.core.window import (
     turn_starts,
 )
 from threadline.errors import BudgetTooSmall, InvalidArgument
-from threadline.formats import fitting
-from threadline.formats.attachments import readable
-from threadline.formats.loading import check_format
 from threadline.messages import Message, Part, Text, ToolResult
 
 LARGE_CHARS = 1_000  # a result up to this size is never made smaller by keep_outputs
@@ -66,6 +64,8 @@ class Context(Struct, frozen=True):
         """A digest of the first `n` messages as sent, or of all.
 
         `b.fingerprint(len(a.messages)) == a.fingerprint()` says that `a` is a prefix of `b`, so the cache holds."""
+        if n is not None and (type(n) is not int or n < 0):
+            raise InvalidArgument(f"n is a number of messages from 0 on, or None for all, not {n!r}")
         digest = sha256()
         for message in self.messages[: len(self.messages) if n is None else n]:
             body = codec.encode(message)
@@ -99,10 +99,13 @@ def diff_contexts(a: Context, b: Context) -> Difference | None:
     return None
 
 
-def should_compact(usage: Usage | Mapping[str, Any] | None, context_window: int, threshold: float = 0.8) -> bool:
+def should_compact(usage: UsageLike | None, context_window: int, threshold: float = 0.8) -> bool:
     """Whether the last prompt, cached tokens included, filled that share of the context window.
 
     `usage` is ours or the provider's own; without one, or with a threshold of 0, never."""
+    for name, value in (("context_window", context_window), ("threshold", threshold)):
+        if not isinstance(value, int | float):
+            raise InvalidArgument(f"{name} is a number, not {value!r}")
     if usage is None or context_window <= 0 or threshold <= 0:
         return False
     return usage_of(usage).prompt >= context_window * threshold
@@ -118,7 +121,8 @@ class Wish(Struct, frozen=True):
     keep_outputs: int | None = None
 
     def __post_init__(self) -> None:
-        check_format(self.format)
+        if self.format != "threadline":
+            _formats("loading").check_format(self.format)
         for name, least in (("max_tokens", 1), ("max_messages", 1), ("keep_outputs", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
@@ -126,6 +130,11 @@ class Wish(Struct, frozen=True):
 
     def limits(self, calibrated: bool = True) -> Limits:
         return Limits(self.max_tokens, self.max_messages, calibrated)
+
+
+def _formats(room: str) -> Any:
+    """A room of the formats, opened when it is needed: who takes our own values need not wait for them."""
+    return import_module(f"threadline.formats.{room}")
 
 
 def build(source: Source, wish: Wish, count: Callable[[Message], int]) -> Context:
@@ -168,7 +177,8 @@ class _Building:
             return [entry.message for entry in entries], []
         if self._wish.format == "threadline":
             return [each.message for each in mended.said], []
-        return fitting.written(mended.said, self._wish.format)
+        written: tuple[list[Any], list[str]] = _formats("fitting").written(mended.said, self._wish.format)
+        return written
 
     def _fitted(self) -> tuple[list[Line], Mended | None]:
         """The longest run of turns that fits, from one of the places where the window may begin."""
@@ -208,7 +218,7 @@ class _Building:
         if wish.format == "threadline":
             return None if legal else self._made_legal(entries, cap)
         mended = Mended(list(map(_said, entries)), []) if legal else self._made_legal(entries, cap)
-        fitted = fitting.fit(mended.said, wish.format)
+        fitted = _formats("fitting").fit(mended.said, wish.format)
         return Mended(fitted.said, [*mended.repairs, *fitted.repairs])
 
     def _made_legal(self, entries: Sequence[Line], cap: int | None) -> Mended:
@@ -309,7 +319,7 @@ def _with_short_results(each: Said, old: int, cap: int | None) -> Said:
 
 
 def _short(result: ToolResult, seq: int, old: bool, cap: int | None) -> ToolResult:
-    text = readable(result.output)
+    text: str = _formats("attachments").readable(result.output)
     if old and len(text) > LARGE_CHARS:
         cap = PREVIEW_CHARS if cap is None else min(cap, PREVIEW_CHARS)
     return result if cap is None else _cut(result, text, cap, seq)

@@ -47,6 +47,9 @@ class Pen:
         count_tokens: Callable[[Message], int] | None = None,
         prices: PriceTable | None = None,
     ) -> None:
+        for name, given in (("clock", clock), ("count_tokens", count_tokens)):
+            if given is not None and not callable(given):
+                raise InvalidArgument(f"{name} is a function, not {given!r}")
         self._clock = clock
         self._count = count_tokens or tokens.estimate
         self.prices = Prices(prices)
@@ -183,6 +186,8 @@ class Pen:
         return StartCall(call_id=call_id, **self._call("start_call", key, at, call_id))
 
     def repair(self, reason: str = "interrupted", *, key: str | None = None, at: datetime | None = None) -> Repair:
+        if not isinstance(reason, str):
+            raise InvalidArgument(f"a reason is text, not {reason!r}")
         call = self._call("repair", key, at, reason)
 
         def answer(open_call: OpenCall) -> Draft:
@@ -257,12 +262,16 @@ class Pen:
 
 def as_message(given: Any, format: str | None = None, place: str = "message") -> Message:
     """A message from what callers have: a Message, a dict or an SDK's object in a known format, or a user's text."""
-    if isinstance(given, str):
-        return Message("user", (Text(given),))
-    if isinstance(given, Message):
-        return given
+    if format is None:
+        if isinstance(given, str):
+            return Message("user", (Text(given),))
+        if isinstance(given, Message):
+            return given
     from threadline import formats  # large, and most callers never need it
 
+    if isinstance(given, str | Message):
+        formats.loading.check_format(format)
+        return as_message(given)
     return formats.read_one(given, format, place)
 
 
@@ -279,15 +288,19 @@ def key_bytes(key: str | None) -> bytes | None:
 def check_name(name: Any, what: str, chars: int = KEY_CHARS) -> str:
     """A name is data: any non-empty string of bounded length."""
     if not isinstance(name, str) or not name:
-        raise InvalidArgument(f"a {what} is a non-empty string, not {name!r}")
+        raise InvalidArgument(f"{_a(what)} is a non-empty string, not {name!r}")
     if len(name) > chars:
-        raise InvalidArgument(f"a {what} has up to {chars} characters, this one {len(name)}")
+        raise InvalidArgument(f"{_a(what)} has up to {chars} characters, this one {len(name)}")
     return name
 
 
 def is_number(value: Any) -> bool:
     """A number that can be reckoned with; for Python True is one as well."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _a(what: str) -> str:
+    return f"an {what}" if what[0] in "aeio" else f"a {what}"
 
 
 def check_seq(seq: Any, what: str) -> int:

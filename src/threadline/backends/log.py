@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from threadline.backends.backend import Ref
-from threadline.backends.blobs import MARK, decompress, packed, unpack
+from threadline.backends.blobs import MARKS, decompress, whole
 from threadline.core.entries import Row, row_of
 from threadline.errors import Damaged, NotFound
 
@@ -68,13 +68,12 @@ class PiecedLog:
             return self._one_by_one(log, low, high, page, reverse)
 
     def _whole(self, row: RowT) -> RowT:
-        """The row with its large strings put back. One that cannot be is left as it is: its digest tells."""
+        """The row with its body as it was written. One that cannot be is left as it is: its digest tells."""
         body = row.body
-        if type(body) is not bytes or body[:1] != MARK:
+        if type(body) is not bytes or body[:1] not in MARKS:
             return row
         with suppress(Damaged):
-            cut = packed(body)
-            return row._replace(body=unpack(cut, {name: self._blob(name) for name in cut.names}))
+            return row._replace(body=whole(body, self._blob))
         return row
 
     def _blob(self, name: bytes) -> bytes:

@@ -6,7 +6,6 @@ that this version does not know."""
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Callable
 from math import isfinite
@@ -54,6 +53,8 @@ def canonical(value: Any) -> bytes:
 
 
 def _encode_slowly(value: Any, *, sort_keys: bool) -> bytes:
+    import json  # here and below: few processes ever need it
+
     plain = msgspec.to_builtins(value, enc_hook=_plain)
     text = json.dumps(plain, separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")
@@ -63,6 +64,8 @@ def decode(body: bytes) -> Any:
     try:
         return _decode(body)
     except NOT_QUICKLY:
+        import json
+
         return json.loads(body.decode("utf-8", "surrogatepass"))
 
 
@@ -127,10 +130,21 @@ def check_message(message: Message, place: str = "message") -> None:
     if not isinstance(message.role, str) or not message.role:
         raise InvalidMessage(f"{place}.role", "must be a non-empty string")
     for i, part in enumerate(message.parts):
-        if type(part) is not Text or type(part.text) is not str or part.extra != {}:
+        if not (type(part) is Text and type(part.text) is str and part.extra == {}) and not _is_plain_result(part):
             _check_part(part, f"{place}.parts[{i}]", 0)
     if message.meta or type(message.meta) is not dict:
         check_object(message.meta, f"{place}.meta")
+
+
+def _is_plain_result(part: Any) -> bool:
+    """Whether it is a text that a tool gave, as most results are: nothing in it needs a closer look."""
+    return (
+        type(part) is ToolResult
+        and type(part.output) is type(part.call_id) is str
+        and type(part.error) is bool
+        and part.display is None
+        and part.extra == {}
+    )
 
 
 def check_object(value: Any, place: str) -> None:
@@ -200,13 +214,18 @@ _CHECKS: dict[type[Part], Callable[[Any, str, int], None]] = {
 }
 
 
+_PLAIN = frozenset({str, bool, type(None)})
+
+
 def _check_json(value: Any, place: str, depth: int) -> None:
     """JSON without surprises: what msgspec would silently turn into something else is refused here."""
-    if value is None or isinstance(value, str | bool):
+    if type(value) in _PLAIN or isinstance(value, str):
         return
     _must(depth < DEPTH_MAX, place, f"nested less than {DEPTH_MAX} deep")
     if isinstance(value, dict):
         for key, inner in value.items():
+            if type(key) is str and type(inner) in _PLAIN:  # nearly all
+                continue
             _must(isinstance(key, str), f"{place}[{key!r}]", "under a string key (JSON has no others)")
             _check_json(inner, f"{place}.{key}", depth + 1)
     elif isinstance(value, list):

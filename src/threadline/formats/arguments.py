@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -45,14 +46,7 @@ def styled(args: dict[str, Any] | str, name: Any) -> str:
     if isinstance(args, str):
         return args if name == "text" else as_text(args)
     how = _STYLES.get(name) if isinstance(name, str) else None
-    return as_text(args) if how is None else json.dumps(args, **how)
-
-
-_STYLES: dict[str, dict[str, Any]] = {
-    "spaced": {"ensure_ascii": False},
-    "spaced ascii": {},
-    "compact ascii": {"separators": (",", ":")},
-}
+    return as_text(args) if how is None else how(args)
 
 
 def _finite(digits: str) -> float:
@@ -67,3 +61,8 @@ def _refuse(constant: str) -> NoReturn:
 # Made once: json.loads and json.dumps make theirs anew for every call that asks for anything special.
 _decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_STYLES: dict[str, Callable[[Any], str]] = {
+    "spaced": json.JSONEncoder(ensure_ascii=False).encode,
+    "spaced ascii": json.JSONEncoder().encode,
+    "compact ascii": json.JSONEncoder(separators=(",", ":")).encode,
+}

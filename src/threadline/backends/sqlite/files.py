@@ -10,7 +10,7 @@ import apsw
 
 from threadline.backends import sql
 from threadline.backends.backend import OnProgress, Progress
-from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline, TooNew
+from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline, ReadOnly, StoreFailed, TooNew
 
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
@@ -28,6 +28,8 @@ def look(path: str, *, must_exist: bool) -> None:
         raise NotFound("store", path, "without read_only=True it would be made")
     if size(path) == 0:
         return
+    if size(path) == 1 and not size(path + "-wal"):  # SQLite takes one byte for none, and would begin anew
+        raise NotThreadline(path, "only one byte is left of it: restore it from a backup")
     owner, version, tables = _name_in(path)
     in_the_making = owner == version == tables == 0  # a new file of ours has one empty page before it has our name
     if owner != APPLICATION_ID and not in_the_making:
@@ -104,6 +106,18 @@ def check(connection: apsw.Connection, path: str) -> None:
     """Raise unless this is a store of ours that we can read. For read-only stores, which nobody upgrades."""
     if version_of(connection, path) == 0:
         raise NotThreadline(path, "it is empty")
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Say what reading needs: SQLite makes a file beside the database, in which readers and writers meet."""
+    try:
+        yield
+    except (ReadOnly, apsw.ReadOnlyError, apsw.CantOpenError) as error:
+        raise StoreFailed(
+            f"{path} cannot be read here ({error}): reading makes {os.path.basename(path)}-shm beside it. "
+            "Let this user write to the folder, or open a copy of the file"
+        ) from error
 
 
 def backup(connection: apsw.Connection, target: str, progress: OnProgress | None = None) -> None:
