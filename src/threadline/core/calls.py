@@ -71,7 +71,7 @@ def after(top: int, seq: int, parts: Iterable[ToolCall | ToolResult], nodes: Nod
     for part in parts:
         if type(part) is ToolCall:
             stack.push(OpenCall(seq, part.id))
-        elif type(part) is ToolResult:
+        else:
             stack.replace(part.call_id, None)
     return stack.top(seq)
 
@@ -89,7 +89,7 @@ def anew(seq: int, said: Iterable[tuple[int, ToolCall | ToolResult]], marks: dic
     for place, part in said:
         if type(part) is ToolCall:
             stack.push(OpenCall(place, part.id, marks.get((place, part.id), 0)))
-        elif type(part) is ToolResult:
+        else:
             stack.replace(part.call_id, None)
     return stack.top(seq)
 
