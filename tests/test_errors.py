@@ -65,6 +65,56 @@ def test_a_worker_of_a_pool_can_fail_without_breaking_the_pool() -> None:
         assert pool.submit(abs, -1).result(timeout=60) == 1
 
 
+@pytest.mark.parametrize(
+    "refused",
+    [
+        lambda store: store.usage(by=None),
+        lambda store: store.usage(by=5),
+        lambda store: threadline.plan_compaction(store.new().messages(), target_tokens=1),
+        lambda store: threadline.plan_compaction(store.new().view(), target_tokens=1, keep=5),
+        lambda store: threadline.should_compact({"input": 1}, "large"),
+        lambda store: threadline.should_compact({"input": 1}, 100, "most"),
+        lambda store: store.session("k", colour="red"),
+        lambda store: threadline.open(5),
+        lambda store: threadline.open(b"agents.db"),
+        lambda store: threadline.open("file:agents.db"),
+        lambda store: threadline.open("sqlite:///agents.db"),
+        lambda store: threadline.open(":memory:", read_only=True),
+        lambda store: threadline.open(":memory:", clock=5),
+        lambda store: threadline.open(":memory:", count_tokens="tiktoken"),
+    ],
+)
+def test_an_argument_that_cannot_be_right_is_refused_in_our_words(refused: Callable[[Any], object]) -> None:
+    with threadline.open(":memory:") as store, pytest.raises(errors.InvalidArgument):
+        refused(store)
+
+
+def test_stores_and_sessions_say_how_they_get_to_another_process() -> None:
+    with threadline.open(":memory:") as store:
+        for thing, says in ((store, "threadline.open"), (store.new(), "store.get")):
+            with pytest.raises(TypeError, match=says):
+                pickle.dumps(thing)
+
+
+def test_a_key_reused_in_the_inbox_names_no_entry() -> None:
+    assert "entry" not in str(errors.KeyReused("k", 0))
+
+
+def test_public_things_say_what_they_are() -> None:
+    with threadline.open(":memory:") as store:
+        session = store.session("chat")
+        session.append("hi")
+        with session.draft() as draft:
+            draft.write("four")
+
+            assert repr(draft) == "<DraftWriter of 4 characters>"
+        store.new()
+
+        assert repr(store.sessions(limit=1)) == "<Page of 1 sessions, more follow>"
+        assert repr(session.batch()) == "<Batch of 0 writes>"
+        assert repr(session.follow(after=3)) == "<Follow of <Session 'chat'> after entry 3>"
+
+
 def ask_for_nobody() -> None:
     with threadline.open(":memory:") as store:
         store.get("nobody")

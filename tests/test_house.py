@@ -18,7 +18,7 @@ ROOT = Path(threadline.__file__).parent
 # Each room, and the rooms below it that it may open. "" is the public API, threadline itself.
 MAY_USE = {
     "errors": set[str](),
-    "messages": set[str](),
+    "messages": {"errors"},
     "core": {"errors", "messages"},
     "formats": {"core", "errors", "messages"},
     "tokenizers": {"core", "errors", "messages"},

@@ -738,3 +738,15 @@ dicts = st.fixed_dictionaries(
 @example(raw={"role": "assistant", "content": None, "tool_calls": 5})
 def test_any_dict_is_stored_or_refused_and_nothing_else(log: Session, raw: dict[str, Any]) -> None:
     stored_or_refused(log, raw)
+
+
+@pytest.mark.parametrize("given", [None, 5, {"type": "text", "text": "hi"}, b"hi", Text("hi")])
+@pytest.mark.parametrize("made", [lambda given: Message("user", given), lambda given: Message.tool("c1", given)])
+def test_what_is_neither_text_nor_a_list_of_parts_is_refused_at_once(made: Any, given: Any) -> None:
+    """A dict is iterable, too: its keys must not become the message."""
+    with pytest.raises(InvalidMessage, match=type(given).__name__):
+        made(given)
+
+
+def test_what_a_tool_returned_may_be_a_list_of_texts() -> None:
+    assert Message.tool("c1", ["a", "b"]).text == "a\nb"  # type: ignore[list-item]

@@ -2,7 +2,7 @@
 
     python -m bench.eval [--half train|test] [--postgres URL] [--locomo FILE] [--kinds] [--json PATH]
 
-A session is right if the answer stands in it, a turn if it is one of those that hold the answer."""
+A session is right if the answer, or a part of it, stands in it; a turn if it is one of those that hold it."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class Score:
 
 
 def rank_of(question: Question, found: Ranked, *, turns: bool) -> int:
-    for rank, (session, turn) in enumerate(found, 1):
-        if session == question.session and (not turns or turn in question.turns):
+    for rank, place in enumerate(found, 1):
+        if place in question.answers if turns else place[0] in question.sessions:
             return rank
     return 0
 
@@ -51,7 +51,8 @@ def score(scores: dict[str, dict[str, Score]], name: str, made: Corpus, by_sessi
     levels = scores.setdefault(name, {"session": Score(), "turn": Score()})
     for question in made.questions:
         levels["session"].add(question.kind, rank_of(question, by_session(question.text), turns=False))
-        levels["turn"].add(question.kind, rank_of(question, by_turn(question.text), turns=True))
+        if any(turn for _, turn in question.answers):
+            levels["turn"].add(question.kind, rank_of(question, by_turn(question.text), turns=True))
 
 
 def evaluate(corpora: list[Corpus], postgres: str | None = None) -> dict[str, dict[str, Score]]:

@@ -26,12 +26,15 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Question:
-    """`session` and `turns` (from 1) are where the answer stands."""
+    """`answers`: the places, any of which answers it: sessions from 0, turns from 1; 0 is no turn in particular."""
 
     text: str
     kind: str
-    session: int
-    turns: frozenset[int]
+    answers: frozenset[tuple[int, int]]
+
+    @property
+    def sessions(self) -> frozenset[int]:
+        return frozenset(session for session, _ in self.answers)
 
 
 @dataclass
@@ -436,7 +439,7 @@ def _ask(
     text = random.choice(kind.asked[which::2] if random.random() < 0.5 else kind.asked).format(*written)
     if text not in asked:  # what is asked twice has two answers
         asked.add(text)
-        made.questions.append(Question(text, kind.name, session, frozenset({turn})))
+        made.questions.append(Question(text, kind.name, frozenset({(session, turn)})))
 
 
 def _other_case(random: Random, name: str) -> str:
@@ -471,4 +474,4 @@ def _tell_in_chinese(
     conversation.turns.append(Turn("user", template.format(*values)))
     question = asked.format(*values)
     if not any(question == known.text for known in made.questions):
-        made.questions.append(Question(question, "chinese", session, frozenset({turns + 1})))
+        made.questions.append(Question(question, "chinese", frozenset({(session, turns + 1)})))

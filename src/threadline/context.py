@@ -4,9 +4,9 @@ All of it is a pure function of the entries that were read: nothing here touches
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any
 
 from msgspec import Struct
@@ -14,8 +14,9 @@ from msgspec.structs import replace
 
 from threadline.core import codec
 from threadline.core.entries import USER, Line, moment, voice_of
-from threadline.core.legal import Mended, Said, mend, said_of
-from threadline.core.usage import Usage, usage_of
+from threadline.core.gists import sanitised
+from threadline.core.legal import Mended, Said, is_legal, mend, said_of
+from threadline.core.usage import UsageLike, usage_of
 from threadline.core.window import (
     EXACT,
     Limits,
@@ -36,6 +37,9 @@ from threadline.messages import Message, Part, Text, ToolResult
 LARGE_CHARS = 1_000  # a result up to this size is never made smaller by keep_outputs
 PREVIEW_CHARS = 400
 CAPS = (*(2**n for n in range(17, 7, -1)), 0)  # characters per result, tried in turn when a turn is too big
+
+
+_seq, _tokens = attrgetter("seq"), attrgetter("tokens")
 
 
 class Context(Struct, frozen=True):
@@ -62,6 +66,8 @@ class Context(Struct, frozen=True):
         """A digest of the first `n` messages as sent, or of all.
 
         `b.fingerprint(len(a.messages)) == a.fingerprint()` says that `a` is a prefix of `b`, so the cache holds."""
+        if n is not None and (type(n) is not int or n < 0):
+            raise InvalidArgument(f"n is a number of messages from 0 on, or None for all, not {n!r}")
         digest = sha256()
         for message in self.messages[: len(self.messages) if n is None else n]:
             body = codec.encode(message)
@@ -95,10 +101,13 @@ def diff_contexts(a: Context, b: Context) -> Difference | None:
     return None
 
 
-def should_compact(usage: Usage | Mapping[str, Any] | None, context_window: int, threshold: float = 0.8) -> bool:
+def should_compact(usage: UsageLike | None, context_window: int, threshold: float = 0.8) -> bool:
     """Whether the last prompt, cached tokens included, filled that share of the context window.
 
     `usage` is ours or the provider's own; without one, or with a threshold of 0, never."""
+    for name, value in (("context_window", context_window), ("threshold", threshold)):
+        if not isinstance(value, int | float):
+            raise InvalidArgument(f"{name} is a number, not {value!r}")
     if usage is None or context_window <= 0 or threshold <= 0:
         return False
     return usage_of(usage).prompt >= context_window * threshold
@@ -142,29 +151,31 @@ class _Building:
 
     def context(self) -> Context:
         entries, mended = self._fitted()
-        said, repairs = mended
-        messages, words = self._written(said)
-        seqs = _seqs(entries, said)
+        messages, words = self._written(entries, mended)
+        repairs = [] if mended is None else mended.repairs
+        seqs = tuple(map(_seq, entries)) if mended is None else _seqs(entries, mended.said)
         return Context(
             messages,
             _joined(self._source),
-            self._scaled(self._size(mended.said, entries)),
+            self._scaled(self._size(entries, mended)),
             seqs,
             self._source.messages - len(seqs),
             self._source.head,
-            [*self._damage(), *repairs, *_last_word(said), *words],
+            [*self._damage(), *repairs, *_last_word(entries, mended), *words],
             self._wish.format,
         )
 
     def _damage(self) -> list[str]:
         return [f"entry {seq}: damaged, left out" for seq in self._source.tail.damaged]
 
-    def _written(self, said: Sequence[Said]) -> tuple[list[Any], list[str]]:
+    def _written(self, entries: Sequence[Line], mended: Mended | None) -> tuple[list[Any], list[str]]:
+        if mended is None:
+            return [entry.message for entry in entries], []
         if self._wish.format == "threadline":
-            return [each.message for each in said], []
-        return fitting.written(said, self._wish.format)
+            return [each.message for each in mended.said], []
+        return fitting.written(mended.said, self._wish.format)
 
-    def _fitted(self) -> tuple[list[Line], Mended]:
+    def _fitted(self) -> tuple[list[Line], Mended | None]:
         """The longest run of turns that fits, from one of the places where the window may begin."""
         limit = self._budget
         tokens = kept(self._source.tokens, limit)
@@ -174,47 +185,62 @@ class _Building:
             start = next(iter(starts_within(self._entries, starts, tokens, messages)), 0)
             entries = self._entries[start:]
             mended = self._mended(entries)
-            if limit is None or self._size(mended.said, entries) <= limit:
+            if limit is None or self._size(entries, mended) <= limit:
                 return entries, mended
             if start == (starts[-1] if starts else 0):
                 return self._newest(entries, limit)
             tokens -= step_of(limit)
 
-    def _newest(self, entries: list[Line], limit: int) -> tuple[list[Line], Mended]:
+    def _newest(self, entries: list[Line], limit: int) -> tuple[list[Line], Mended | None]:
         """The newest turn with its largest results cut, no more than needed; `CAPS` makes that hold for a while."""
         if is_delivery(entries[0]) and any(map(starts_turn, entries[1:2])):
             entries = entries[1:]  # what the turn answers goes before the turn itself suffers
         size = 0
         for cap in (None, *CAPS):
             mended = self._mended(entries, cap)
-            size = self._size(mended.said, entries)
+            size = self._size(entries, mended)
             if size <= limit:
                 return entries, mended
         raise BudgetTooSmall(self._scaled(size), self._wish.max_tokens or 0)
 
-    def _mended(self, entries: Sequence[Line], cap: int | None = None) -> Mended:
-        said = [said_of((entry.seq, entry.message)) for entry in entries]
-        if self._wish.keep_outputs is not None or cap is not None:
-            said = _shortened(said, self._wish.keep_outputs, cap)
-        said = [_sanitised(each) if each.message.role == "assistant" else each for each in said]
-        if self._wish.timestamps:
-            said = [_stamped(each, entry) for each, entry in zip(said, entries, strict=True)]
-        mended = mend(said, self._source.started)
-        if self._wish.format == "threadline":
-            return mended
-        fitted = fitting.fit(mended.said, self._wish.format)
+    def _mended(self, entries: Sequence[Line], cap: int | None = None) -> Mended | None:
+        """What is sent of the entries; None where that is their own messages, and nothing had to be mended.
+
+        Most histories are legal already: the gists tell, without a look at the messages."""
+        wish = self._wish
+        plain = cap is None and wish.keep_outputs is None and not wish.timestamps
+        legal = plain and is_legal([entry.gist for entry in entries])
+        if wish.format == "threadline":
+            return None if legal else self._made_legal(entries, cap)
+        mended = Mended(list(map(_said, entries)), []) if legal else self._made_legal(entries, cap)
+        fitted = fitting.fit(mended.said, wish.format)
         return Mended(fitted.said, [*mended.repairs, *fitted.repairs])
 
-    def _size(self, said: Sequence[Said], entries: Sequence[Line]) -> int:
+    def _made_legal(self, entries: Sequence[Line], cap: int | None) -> Mended:
+        said = list(map(_said, entries))
+        if self._wish.keep_outputs is not None or cap is not None:
+            said = _shortened(said, self._wish.keep_outputs, cap)
+        said = list(map(_sanitised, said))
+        if self._wish.timestamps:
+            said = [_stamped(each, entry) for each, entry in zip(said, entries, strict=True)]
+        return mend(said, self._source.started)
+
+    def _size(self, entries: Sequence[Line], mended: Mended | None) -> int:
         """The tokens of what is sent: as counted at append where it is the entry's own message, else counted now."""
+        if mended is None:
+            return sum(map(_tokens, entries))
         known = {entry.seq: entry for entry in entries if not entry.redacted}
         return sum(
             entry.tokens if (entry := known.get(seq)) is not None and entry.message is message else self._count(message)
-            for seq, message in said
+            for seq, message in mended.said
         )
 
     def _scaled(self, size: int) -> int:
         return -(-size * self._source.front.scale // EXACT)
+
+
+def _said(entry: Line) -> Said:
+    return said_of((entry.seq, entry.message))
 
 
 def _seqs(entries: Sequence[Line], said: Sequence[Said]) -> tuple[int, ...]:
@@ -222,11 +248,10 @@ def _seqs(entries: Sequence[Line], said: Sequence[Said]) -> tuple[int, ...]:
     return tuple(entry.seq for entry in entries if entry.seq in sent)
 
 
-def _last_word(said: Sequence[Said]) -> list[str]:
+def _last_word(entries: Sequence[Line], mended: Mended | None) -> list[str]:
     """A trailing assistant turn is left alone: some providers go on with it, others refuse it."""
-    if not said or said[-1].message.role != "assistant":
-        return []
-    return [f"entry {said[-1].seq}: the last message is the assistant's; kept"]
+    last = list(map(_said, entries[-1:])) if mended is None else mended.said[-1:]
+    return [f"entry {seq}: the last message is the assistant's; kept" for seq, m in last if m.role == "assistant"]
 
 
 def _joined(source: Source) -> str | None:
@@ -237,22 +262,10 @@ def _joined(source: Source) -> str | None:
 
 # -- what changes on the way out -----------------------------------------------------------------------
 
-_STAMP = re.compile(r"\A\s*\[(?:Message Time: [^\]\n]*|\d{4}-\d\d-\d\d \d\d:\d\d UTC)\]\s*")
-_CRUMB = re.compile(r"^[ \t]*\[(?:image|audio|video|file): [^\]\n]*\][ \t]*(?:\n|\Z)", re.MULTILINE)
-
 
 def _sanitised(each: Said) -> Said:
-    """An assistant's text without stamps and breadcrumbs that it copied: it would go on writing them."""
-    message = each.message
-    if not [part for part in message.parts if type(part) is Text and "[" in part.text]:
-        return each
-    parts = tuple(_without_artefacts(part) if type(part) is Text else part for part in message.parts)
-    return each if parts == message.parts else Said(each.seq, replace(message, parts=parts))
-
-
-def _without_artefacts(part: Text) -> Text:
-    text = _CRUMB.sub("", _STAMP.sub("", part.text))
-    return part if text == part.text else replace(part, text=text)
+    message = sanitised(each.message)
+    return each if message is each.message else Said(each.seq, message)
 
 
 def _stamped(each: Said, entry: Line) -> Said:

@@ -59,6 +59,9 @@ class DraftWriter:
         new = NewStream(self.id, session._pen.now(), role, self._key)
         self._ref: Ref = session._begin_stream(new, lease)
 
+    def __repr__(self) -> str:
+        return f"<DraftWriter of {sum(map(len, self._texts))} characters{', ' + self._over if self._over else ''}>"
+
     @property
     def text(self) -> str:
         """All that was written so far."""

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from datetime import datetime
 
 
+PLACE_CHARS = 200  # of a place in a message: deeper ones are shown by both their ends
+
+
 class ThreadlineError(Exception):
     """The root of all errors that threadline raises on purpose."""
 
@@ -78,9 +81,8 @@ class KeyReused(Conflict):
     """The idempotency key already names a call with other content. Use a new key for new content."""
 
     def __init__(self, key: str, seq: int) -> None:
-        super().__init__(
-            f"key {key!r} already names the call that wrote entry {seq}, with other content: use a new key"
-        )
+        call = f"the call that wrote entry {seq}" if seq else "a message that waits in the inbox"
+        super().__init__(f"key {key!r} already names {call}, with other content: use a new key")
         self.key = key
         self.seq = seq
 
@@ -157,7 +159,8 @@ class InvalidMessage(InvalidArgument):
     """The message cannot be stored and returned exactly. `place` names the part that is in the way."""
 
     def __init__(self, place: str, why: str) -> None:
-        super().__init__(f"{place}: {why}")
+        shown = place if len(place) <= PLACE_CHARS else f"{place[: PLACE_CHARS // 2]}…{place[-PLACE_CHARS // 2 :]}"
+        super().__init__(f"{shown}: {why}")
         self.place = place
         self.why = why
 

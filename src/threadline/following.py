@@ -153,6 +153,9 @@ class Follow(Iterator[Entry]):
         self.hub = session._store._hub
         self._entries = Entries.none()
 
+    def __repr__(self) -> str:
+        return f"<Follow of {self.session!r} after entry {self.after}>"
+
     def __next__(self) -> Entry:
         self.patience.renew()
         try:

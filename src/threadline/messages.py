@@ -10,14 +10,18 @@ is a thousand of them, and would set it going twice.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from msgspec import Struct, to_builtins
 from msgspec.structs import force_setattr
 
+from threadline.errors import InvalidMessage
+
 
 class Text(Struct, frozen=True, tag="text", omit_defaults=True, forbid_unknown_fields=True, gc=False):
+    """What was said, as text."""
+
     text: str
     extra: dict[str, Any] = {}
 
@@ -51,7 +55,7 @@ class ToolResult(Struct, frozen=True, tag="result", omit_defaults=True, forbid_u
 
     def __post_init__(self) -> None:
         if not isinstance(self.output, str | tuple):
-            force_setattr(self, "output", _parts(self.output))
+            force_setattr(self, "output", _parts(self.output, "output"))
 
 
 class Media(Struct, frozen=True, tag="media", omit_defaults=True, forbid_unknown_fields=True, gc=False):
@@ -86,7 +90,7 @@ class Message(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
 
     def __post_init__(self) -> None:
         if type(self.parts) is not tuple:
-            force_setattr(self, "parts", _parts(self.parts))
+            force_setattr(self, "parts", _parts(self.parts, "parts"))
 
     @classmethod
     def user(cls, text: str | None = None, *parts: Part, meta: dict[str, Any] | None = None) -> Message:
@@ -110,8 +114,7 @@ class Message(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=Tru
         display: str | None = None,
         meta: dict[str, Any] | None = None,
     ) -> Message:
-        content = output if isinstance(output, str) else tuple(output)
-        return cls("tool", (ToolResult(call_id, content, error, display),), meta or {})
+        return cls("tool", (ToolResult(call_id, output, error, display),), meta or {})
 
     @property
     def text(self) -> str:
@@ -145,9 +148,12 @@ def _said(text: str | None, parts: tuple[Part, ...]) -> tuple[Part, ...]:
     return (Text(text), *parts) if text else parts
 
 
-def _parts(given: str | Iterable[Part | str]) -> tuple[Part, ...]:
+def _parts(given: str | Iterable[Part | str], place: str) -> tuple[Part, ...]:
     if isinstance(given, str):
         return (Text(given),)
+    if isinstance(given, Mapping | bytes | bytearray) or not isinstance(given, Iterable):
+        hint = "put it into a list" if isinstance(given, Struct) else "json.dumps() makes text of data"
+        raise InvalidMessage(place, f"must be text or a list of parts, not {type(given).__name__}: {hint}")
     return tuple(Text(part) if isinstance(part, str) else part for part in given)
 
 

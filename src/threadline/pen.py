@@ -15,6 +15,7 @@ from threadline.core.digest import identity
 from threadline.core.entries import STRUCTURAL, Draft, data_draft, message_draft, micros, stored
 from threadline.core.goals import begun
 from threadline.core.legal import missing_result
+from threadline.core.models import Model
 from threadline.core.ops import (
     Answer,
     Append,
@@ -34,7 +35,7 @@ from threadline.core.usage import UsageLike
 from threadline.errors import InvalidArgument, InvalidMessage
 from threadline.messages import Message, Part, Text
 
-MessageLike: TypeAlias = Message | dict[str, Any] | str
+MessageLike: TypeAlias = Message | dict[str, Any] | str | Model
 KEY_CHARS = 512
 OUR_KINDS = STRUCTURAL | {"message", "call_started", "state", "goal", "system"}
 
@@ -46,6 +47,9 @@ class Pen:
         count_tokens: Callable[[Message], int] | None = None,
         prices: PriceTable | None = None,
     ) -> None:
+        for name, given in (("clock", clock), ("count_tokens", count_tokens)):
+            if given is not None and not callable(given):
+                raise InvalidArgument(f"{name} is a function, not {given!r}")
         self._clock = clock
         self._count = count_tokens or tokens.estimate
         self.prices = Prices(prices)
@@ -182,6 +186,8 @@ class Pen:
         return StartCall(call_id=call_id, **self._call("start_call", key, at, call_id))
 
     def repair(self, reason: str = "interrupted", *, key: str | None = None, at: datetime | None = None) -> Repair:
+        if not isinstance(reason, str):
+            raise InvalidArgument(f"a reason is text, not {reason!r}")
         call = self._call("repair", key, at, reason)
 
         def answer(open_call: OpenCall) -> Draft:
@@ -255,13 +261,17 @@ class Pen:
 
 
 def as_message(given: Any, format: str | None = None, place: str = "message") -> Message:
-    """A message from what callers have: a Message, a dict in a known format, or text that the user said."""
-    if isinstance(given, str):
-        return Message("user", (Text(given),))
-    if isinstance(given, Message):
-        return given
+    """A message from what callers have: a Message, a dict or an SDK's object in a known format, or a user's text."""
+    if format is None:
+        if isinstance(given, str):
+            return Message("user", (Text(given),))
+        if isinstance(given, Message):
+            return given
     from threadline import formats  # large, and most callers never need it
 
+    if isinstance(given, str | Message):
+        formats.loading.check_format(format)
+        return as_message(given)
     return formats.read_one(given, format, place)
 
 
@@ -278,15 +288,19 @@ def key_bytes(key: str | None) -> bytes | None:
 def check_name(name: Any, what: str, chars: int = KEY_CHARS) -> str:
     """A name is data: any non-empty string of bounded length."""
     if not isinstance(name, str) or not name:
-        raise InvalidArgument(f"a {what} is a non-empty string, not {name!r}")
+        raise InvalidArgument(f"{_a(what)} is a non-empty string, not {name!r}")
     if len(name) > chars:
-        raise InvalidArgument(f"a {what} has up to {chars} characters, this one {len(name)}")
+        raise InvalidArgument(f"{_a(what)} has up to {chars} characters, this one {len(name)}")
     return name
 
 
 def is_number(value: Any) -> bool:
     """A number that can be reckoned with; for Python True is one as well."""
     return isinstance(value, int | float) and not isinstance(value, bool) and isfinite(value)
+
+
+def _a(what: str) -> str:
+    return f"an {what}" if what[0] in "aeio" else f"a {what}"
 
 
 def check_seq(seq: Any, what: str) -> int:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from datetime import datetime
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec import UNSET, Struct, UnsetType
 from msgspec.structs import replace
@@ -70,6 +70,9 @@ class Session:
         self._ref = ref  # None until it is made
         self._new = new  # what it is made from
         self._front: tuple[int, Front | None] = (-1, None)  # what the front of its view told, and of which view
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Session cannot be pickled: send its id, and store.get(id) in the other process")
 
     def __repr__(self) -> str:
         return f"<Session {self.key or self.id!r}{'' if self._ref else ' (not made yet)'}>"
@@ -171,6 +174,7 @@ class Session:
             return View((), _moment(at, 0))
         log, state = self._backend.log(ref), self._backend.state(ref)
         head = _moment(at, state.head)
+        last = None if last is None else min(last, head)
         spans = spans_after(log, state.view, head) if at is None else spans_at(log, head)
         return read_view(log, spans, head, ref.id, last)
 
@@ -619,6 +623,10 @@ class Session:
         A damaged entry raises Damaged in its turn, and `next()` goes on after it."""
         for name, value in (("after", after), ("before", before), ("limit", limit)):
             check_seq_or_none(value, name)
+        if limit is not None and limit < 0:
+            raise InvalidArgument(f"limit is a number of entries from 0 on, or None for all, not {limit!r}")
+        if not isinstance(kinds, Iterable | None):
+            raise InvalidArgument(f"kinds is a list of kinds of entries, or one, not {kinds!r}")
         ref, head = self._found(), self.head
         first, last = max(after, 0) + 1, head if before is None else min(before - 1, head)
         if ref is None:
@@ -631,6 +639,7 @@ class Session:
 
         Ends after `timeout` seconds without an entry, when the store is closed, when the session is deleted."""
         check_seq(after, "after")
+        self._store._hub.must_be_open()  # later it ends a follower; to begin with, it is a mistake
         return Follow(self, max(after, 0), timeout)
 
     def entry(self, seq: int | None = None, *, key: str | None = None) -> Entry:
@@ -785,7 +794,7 @@ class Session:
         if ref is None:
             _moment(at, 0)
             return Source(Tail((), whole=True), system=None if self._new is None else self._new.about.system)
-        record, log = self._backend.record(ref), self._backend.log(ref)
+        record, log = self._backend.record(ref, spent=False), self._backend.log(ref)
         state = record.state if at is None else fold_at(log, _moment(at, record.state.head), b"")
         view, known = self._front
         source = read_source(

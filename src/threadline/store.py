@@ -7,7 +7,7 @@ from base64 import b32encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterable, Iterator
 from datetime import date, datetime, timedelta
 from os import urandom
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NoReturn, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -71,6 +71,9 @@ class Page:
         self._store = store
         self._query = query
 
+    def __repr__(self) -> str:
+        return f"<Page of {len(self.items)} sessions{'' if self.next is None else ', more follow'}>"
+
     def following(self) -> Page | None:
         """The next page, or None at the end."""
         return None if self.next is None else Page(self._store, _at(self._query, self.next))
@@ -104,6 +107,9 @@ class Store:
     def __repr__(self) -> str:
         within = f" within {self.namespace!r}" if self.namespace else ""
         return f"<Store {self._backend!r}{within}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a Store cannot be pickled: send its path, and threadline.open() it in the other process")
 
     def __enter__(self) -> Store:
         return self
@@ -350,7 +356,7 @@ class Store:
 
         By several of them, in a tuple, the keys are tuples; by none of them, `()`, it is the total. From `since` on,
         and before `until`. A key is None where a request has no model or agent. Reads sums, not requests."""
-        names = (by,) if isinstance(by, str) else tuple(by)
+        names = (by,) if isinstance(by, str) or not isinstance(by, Iterable) else tuple(by)
         if not {*names} <= {*USAGE_BY} or len({*names}) < len(names):
             raise InvalidArgument(f"usage is told by {', '.join(USAGE_BY)}, or a tuple of them, not by {by!r}")
         query = SpentQuery(
@@ -394,9 +400,10 @@ class Store:
         `progress` is called now and then with a Progress, in the same thread; it must not use the store."""
         self._backend.backup(os.path.expanduser(os.fspath(path)), progress)
 
-    def stats(self) -> dict[str, Any]:
-        """Sizes and counts of the whole store, all namespaces together."""
-        return self._backend.stats()
+    def stats(self, *, progress: OnProgress | None = None) -> dict[str, Any]:
+        """Sizes and counts of the whole store, all namespaces together; but `unindexed`, what the search index lacks,
+        of this namespace. With millions of entries it takes a while: `progress` as for `verify`."""
+        return self._backend.stats(progress) | {"unindexed": self._backend.index_lag(self.namespace).missing}
 
     # -- how it gets there -----------------------------------------------------------------------------
 
@@ -441,6 +448,8 @@ def open(
         raise InvalidArgument(f'durability is "full" or "relaxed", not {durability!r}')
     if not isinstance(max_depth, int) or isinstance(max_depth, bool) or max_depth < 0:
         raise InvalidArgument(f"max_depth is a number from 0 on, not {max_depth!r}")
+    if read_only and url == ":memory:":
+        raise InvalidArgument("a store in memory is empty when it is opened: with read_only=True it would stay so")
     pen = Pen(clock, count_tokens, prices)
     named = _checked_namespace(namespace)
     return Store(_backend(url, durability, read_only), namespace=named, pen=pen, max_depth=max_depth)
@@ -482,14 +491,14 @@ def default_path() -> str:
 def _path(url: str | os.PathLike[str] | None) -> str:
     if url is None:
         return default_path()
-    path = os.fspath(url)
+    path = os.fspath(url) if isinstance(url, str | os.PathLike) else url
     if path == ":memory:":
         return path
-    if not path or "\0" in path:
-        raise InvalidArgument(f"a store is a path, ':memory:' or None, not {path!r}")
-    if "://" in path:
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise InvalidArgument(f"a store is a path, ':memory:', postgresql://… or None, not {path!r}")
+    if "://" in path or path.startswith(("file:", "sqlite:")):
         raise InvalidArgument(
-            f"no backend for {path.partition('://')[0]}:// addresses: a store is a file or postgresql://"
+            f"no backend for {path.partition(':')[0]}: addresses: a store is the path of a file, or postgresql://…"
         )
     return os.path.abspath(os.path.expanduser(path))
 
@@ -506,7 +515,7 @@ def _about(
     **fields: Any,
 ) -> About:
     if unknown := fields.keys() - {"agent", "model", "provider", "cwd", "system"}:
-        raise InvalidArgument(f"a session has no attribute {min(unknown)!r}")
+        raise InvalidArgument(f"a session has no attribute {min(unknown)!r}: store.new() names those that it has")
     checked = check_about(fields | {"title": title}, meta)
     titled_by = None if title is None else "person"
     if isinstance(tags, str):

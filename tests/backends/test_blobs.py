@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from random import Random
 
 import apsw
 import pytest
@@ -10,8 +11,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import threadline
-from threadline import Damaged, Message
-from threadline.backends.blobs import LARGE_BYTES, MARK, compress, decompress, name_of, pack, packed, unpack
+from threadline import Damaged, Message, ToolCall
+from threadline.backends.blobs import (
+    LARGE_BYTES,
+    MARK,
+    SQUEEZED,
+    compress,
+    decompress,
+    name_of,
+    pack,
+    packed,
+    squeeze,
+    unpack,
+    unsqueeze,
+)
 from threadline.core import codec
 from threadline.testing.strategies import json_values
 
@@ -38,11 +51,71 @@ def test_a_body_is_cut_only_at_whole_strings() -> None:
     assert packed(stored).rest == b'["","short",""]'
 
 
+@given(json_values(3))
+def test_a_squeezed_body_is_the_same_bytes_again(value: object) -> None:
+    body = codec.encode({"value": value, "said": "again and again " * 40})
+
+    assert squeeze(body)[:1] == SQUEEZED
+    assert unsqueeze(squeeze(body)) == body
+
+
+def test_what_squeezing_would_not_make_smaller_stays_as_it_is() -> None:
+    body = Random(7).randbytes(600)
+
+    assert squeeze(body) == body
+
+
+def test_what_tools_say_is_squeezed_and_what_people_say_is_not(path: Path) -> None:
+    said = "a line of output\n" * 50
+    messages = [
+        Message.user(said),
+        Message.assistant("I look.", ToolCall("c", "edit", {"old": said})),
+        Message.tool("c", said),
+        Message.assistant(said),
+        Message.tool("d", "short"),
+    ]
+    with threadline.open(path) as store:
+        session = store.new()
+        session.extend(messages)
+        for message in messages:
+            session.append(message)
+        read = session.messages()
+        problems = store.verify().problems
+    marks = [body[:1] for (body,) in rows(path, "SELECT body FROM entry ORDER BY seq")]
+
+    assert read == messages * 2
+    assert marks == [b"{", SQUEEZED, SQUEEZED, b"{", b"{"] * 2
+    assert problems == []
+
+
+def test_a_squeezed_body_that_was_damaged_is_named_and_the_rest_is_read(path: Path) -> None:
+    with threadline.open(path) as store:
+        store.new(id="s").extend(["before", Message.tool("c", "the same again " * 60), "after"])
+    rows(path, "UPDATE entry SET body = substr(body, 1, 30) WHERE seq = 2")
+    with threadline.open(path) as store:
+        view = store.get("s").view()
+        problems = store.verify().problems
+
+    assert [message.text for message in view.messages] == ["before", "after"]
+    assert view.damaged == (2,)
+    assert [problem.seq for problem in problems] == [2]
+
+
+def rows(path: Path, statement: str) -> list[tuple[bytes]]:
+    connection = apsw.Connection(str(path))
+    try:
+        return connection.execute(statement).fetchall()
+    finally:
+        connection.close()
+
+
 def test_what_we_never_wrote_is_damage() -> None:
     with pytest.raises(Damaged):
         packed(MARK + b"nonsense")
     with pytest.raises(Damaged):
         decompress(b"nonsense")
+    with pytest.raises(Damaged):
+        unsqueeze(SQUEEZED + b"nonsense")
     with pytest.raises(Damaged):
         unpack(packed(pack(codec.encode("x" * LARGE_BYTES))[0]), {})
 

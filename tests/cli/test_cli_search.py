@@ -10,6 +10,7 @@ import pytest
 
 import threadline
 from threadline import Message
+from threadline.cli.screen import cells
 
 
 @pytest.fixture
@@ -40,6 +41,28 @@ def test_what_was_found_is_marked_safely_and_fits(run: Any) -> None:
     assert "\x1b[31m" not in done.stdout
     assert "hidden" in done.stdout
     assert "user: parse_config raises E1234" in done.stdout
+
+
+@pytest.mark.parametrize("width", [24, 40, 60, 200])
+def test_no_line_of_a_hit_is_wider_than_the_terminal(run: Any, path: Path, width: int) -> None:
+    with threadline.open(path) as store:
+        told = store.new(title="wide \u9f8d\u9f8d\u9f8d and\nlong " * 9)
+        told.extend(
+            ["needle " + "\u6e2c\u8a66" * 60, "what about the needle in " + "this haystack " * 12, "needle " * 30]
+        )
+    done = run("search", "needle", "--around", "2", width=width)
+
+    assert done.stdout.count("**needle") >= 4
+    assert max(map(cells, done.stdout.splitlines())) <= width
+
+
+def test_on_a_pipe_a_snippet_is_one_line_and_a_title_is_whole(run: Any, path: Path) -> None:
+    with threadline.open(path) as store:
+        store.new(title="long " * 60).extend(["what about the needle in " + "this haystack " * 12])
+    first, second = run("search", "needle").stdout.splitlines()
+
+    assert first.endswith(("long " * 60).strip())
+    assert second.startswith("    what about the **needle** in this haystack")
 
 
 def test_a_machine_gets_hits(run: Any) -> None:

@@ -13,7 +13,8 @@ from terminal import at_terminal
 
 import threadline
 from threadline import Store
-from threadline.cli.screen import cells
+from threadline.cli.progress import Progress
+from threadline.cli.screen import Screen, cells
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,17 @@ def test_progress_is_seen_and_wiped(here: list[str]) -> None:
 
 
 # -- a pager -------------------------------------------------------------------------------------------
+
+
+def test_counting_tells_how_far_it_is() -> None:
+    drawn: list[str] = []
+    with threadline.open(":memory:") as store:
+        store.new().extend(["one", "two", "three"])
+        progress = Progress(Screen(terminal=True, width=80), "counting", shown=False, clock=iter(range(9)).__next__)
+        found = store.stats(progress=lambda told: (progress.told(told), drawn.append(progress.line(2.0))))
+
+    assert found["entries"] == 3
+    assert drawn == ["counting  3 of 3 entries (100%)  2/s  0:00 left"]
 
 
 def test_long_output_goes_through_the_pager(here: list[str], tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from realistic import furnish
 import threadline
 from threadline import Message, Session, Store, ToolCall
 from threadline.cli import main
+from threadline.cli.doctor import erasures
 
 NOW = datetime.now(UTC)
 
@@ -282,6 +283,40 @@ def test_doctor_finds_interrupted_drafts_and_mends_them(run, path: Path) -> None
     assert run("doctor", "--quick").exit_code == 0
 
 
+def test_doctor_finds_an_erasure_that_is_pending_and_mends_it(run, path: Path) -> None:
+    with threadline.open(path) as store:
+        store.new(id="secret").append("the password is hunter2")
+    reader = apsw.Connection(str(path))
+    reader.execute("BEGIN; SELECT count(*) FROM entry")
+    assert "pending" in run("erase", "secret", "--yes").stdout
+    (finding,) = findings(run, "--quick")
+    reader.close()
+    run(*finding["mend"].split("  ")[0].split()[1:])
+
+    assert (finding["level"], finding["what"]) == ("problem", "an erasure is pending")
+    assert run("doctor").exit_code == 0
+
+
+def test_doctor_says_how_far_the_index_lags_and_what_brings_it_up_to_date(
+    run, path: Path, talk: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("threadline.cli.doctor.LAG_ROWS", 5)
+    (finding,) = json.loads(run("doctor", "--quick", "--json").stdout)["findings"]
+    run(*finding["mend"].split()[1:])
+
+    assert (finding["level"], finding["mend"]) == ("advice", "threadline index")
+    assert finding["why"].startswith("7 rows of the log are not in the search index yet.")
+    assert json.loads(run("doctor", "--json").stdout) == {"ok": True, "findings": []}
+
+
+def test_doctor_knows_that_a_server_keeps_dead_rows_until_a_vacuum() -> None:
+    stats = {"path": "server", "entries": 1_000, "dead_rows": 10_001}
+
+    (finding,) = erasures(stats)
+    assert (finding.level, finding.mend.split("  ")[0]) == ("advice", "psql URL -c 'VACUUM'")
+    assert not [*erasures(stats | {"dead_rows": 10_000}), *erasures(stats | {"entries": 100_000})]
+
+
 def test_doctor_finds_a_file_that_others_may_read(run, path: Path, talk: Session) -> None:
     path.chmod(0o644)
     (finding,) = findings(run, "--quick")
@@ -314,7 +349,7 @@ def test_backup_makes_a_whole_copy_and_never_overwrites(run, talk: Session, tmp_
 
 def test_stats_count_and_measure(run, talk: Session) -> None:
     assert document(run("stats", "--json"))["entries"] == 6
-    assert "entries         6" in run("stats").stdout
+    assert "entries           6" in run("stats").stdout
 
 
 EVERYTHING = [

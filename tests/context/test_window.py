@@ -730,7 +730,7 @@ class Counted:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.rows = 0
-        page, row = PiecedLog._page, PiecedLog.row
+        page, row = PiecedLog._found, PiecedLog.row
 
         def counted_page(log: PiecedLog, *args: Any) -> Any:
             found = page(log, *args)
@@ -741,7 +741,7 @@ class Counted:
             self.rows += 1
             return row(log, seq)
 
-        monkeypatch.setattr(PiecedLog, "_page", counted_page)
+        monkeypatch.setattr(PiecedLog, "_found", counted_page)
         monkeypatch.setattr(PiecedLog, "row", counted_row)
 
     def of(self, call: Callable[[], object]) -> int:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import tempfile
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, cast
 
 import psycopg
@@ -15,6 +17,7 @@ import threadline
 from threadline import Store
 from threadline.backends import sql
 from threadline.testing.contract import DurableContract, OpenStore, StoreContract
+from threadline.testing.pgbouncer import PgBouncer
 
 __all__ = ["loop"]
 
@@ -32,6 +35,25 @@ class TestAsyncPostgres(StoreContract, DurableContract):
             return cast(Store, Waiting(loop.wait(threadline.aopen(postgres_url, **options)), loop))
 
         return opened
+
+
+if MODE := os.environ.get("THREADLINE_TEST_PGBOUNCER"):  # transaction or session; it is installed then
+
+    @pytest.fixture(scope="module")
+    def pooler(postgres_database: str) -> Iterator[PgBouncer]:
+        server = Path(str(psycopg.conninfo.conninfo_to_dict(postgres_database)["host"]))
+        connections = 3 if MODE == "transaction" else 80
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            PgBouncer(Path(folder), server, mode=str(MODE), connections=connections) as pooler,
+        ):
+            yield pooler
+
+    class TestPgBouncer(StoreContract, DurableContract):
+        @pytest.fixture
+        def open_store(self, pooler: PgBouncer, postgres_url: str) -> OpenStore:
+            url = pooler.url(str(psycopg.conninfo.conninfo_to_dict(postgres_url)["dbname"]))
+            return lambda **options: threadline.open(url, **options)
 
 
 if CITUS := os.environ.get("THREADLINE_TEST_CITUS"):  # a coordinator's URL, of a database that may be emptied

@@ -468,3 +468,15 @@ def test_after_a_disk_that_failed_everything_the_store_goes_on(grouped: Grouped)
     assert [type(answer) for answer in answers] == [threadline.Uncertain, threadline.Uncertain]
     assert [entry.seq for entry in grouped.session.entries()] == list(range(1, head + 1))
     assert grouped.store.verify().ok
+
+
+def test_writers_through_a_link_queue_with_all_others(tmp_path: Path) -> None:
+    """Another name for the file must not be another lock: its holders would not wait for each other."""
+    path, link = tmp_path / "agents.db", tmp_path / "link.db"
+    link.symlink_to(path)
+    with threadline.open(link) as one, threadline.open(path) as other:
+        at_once = in_threads(partial(append, one.session("k"), "a", 20), partial(append, other.session("k"), "b", 20))
+
+        assert at_once == [None, None]
+        check(other.session("k"), {"a": 20, "b": 20})
+    assert [file.name for file in tmp_path.glob("*.lock")] == ["agents.db.lock"]

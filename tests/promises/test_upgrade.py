@@ -8,6 +8,7 @@ import signal
 import time
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import apsw
@@ -15,7 +16,7 @@ import pytest
 from processes import at_once, exit_code, fork
 
 import threadline
-from threadline import Message, Session, Store, ToolCall
+from threadline import Message, Session, Store, StoreFailed, ToolCall
 from threadline.backends import sql
 from threadline.backends.sqlite import files
 from threadline.testing import scaled, seed
@@ -413,3 +414,25 @@ def test_a_file_that_cannot_be_read_on_opening_is_refused_not_waited_for(path: P
 
     with pytest.raises(threadline.ThreadlineError, match="owed"):
         threadline.open(path)
+
+
+# -- where nothing may be written ----------------------------------------------------------------------------------
+
+
+def test_a_folder_that_cannot_be_written_to_says_what_reading_needs() -> None:
+    """ReadOnly told those who asked for read_only=True to leave it out."""
+    with TemporaryDirectory() as folder:
+        path = os.path.join(folder, "agents.db")
+        with threadline.open(path) as store:
+            store.session("k").append("hi")
+        os.chmod(path, 0o444)
+        os.chmod(folder, 0o555)
+
+        def look() -> None:
+            if os.geteuid() == 0:
+                os.setuid(65534)  # root writes everywhere
+            with pytest.raises(StoreFailed, match=r"agents\.db-shm.*folder"):
+                threadline.open(path, read_only=True)
+
+        assert exit_code(fork(look)) == 0
+        os.chmod(folder, 0o700)

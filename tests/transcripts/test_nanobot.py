@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import to_builtins
 
-from threadline import Media, Session, Store, transcripts
+from threadline import InvalidMessage, Media, Session, Store, transcripts
+from threadline.transcripts import nanobot
 from transcripts.folders import jsonl
 
 BEGAN = "2026-05-16T01:14:11.123456"
@@ -23,6 +25,47 @@ def head(metadata: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
 
 def said(role: str, content: Any, **more: Any) -> dict[str, Any]:
     return {"role": role, "content": content, "timestamp": "2026-05-16T01:14:12.000001", **more}
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        said("user", "hello"),
+        said("user", ""),
+        said("user", "hello", name="ann"),
+        said("user", "hello", tool_call_id="c"),
+        said("user", "hello", media=["a.png"]),
+        said("user", "hello", _command=True),
+        said("assistant", "hello", _channel_delivery=True),
+        said("assistant", "hello"),
+        said("assistant", None),
+        said("assistant", "", tool_calls=[]),
+        said("system", "be brief"),
+        said("developer", "be brief"),
+        said("tool", "out", tool_call_id="c", name="exec"),
+        said("tool", "", tool_call_id="c"),
+        said("tool", "out"),
+        said("tool", "out", tool_call_id=7),
+        said("tool", [{"type": "text", "text": "out"}], tool_call_id="c"),
+        said("somebody", "hello"),
+        {"role": "user", "content": "hello"},
+    ],
+)
+def test_the_quick_way_to_read_a_line_gives_what_the_long_one_does(raw: dict[str, Any]) -> None:
+    try:
+        slowly = nanobot._any_message(raw)
+    except InvalidMessage:
+        slowly = None
+
+    assert nanobot._plain_message(raw) in (None, slowly)
+    if slowly is not None:
+        assert json.dumps(to_builtins(nanobot.message_of(raw))) == json.dumps(to_builtins(slowly))
+
+
+def test_plain_lines_are_read_the_quick_way() -> None:
+    plain = [said("user", "hello"), said("assistant", "hi"), said("tool", "out", tool_call_id="c", name="exec")]
+
+    assert all(map(nanobot._plain_message, plain))
 
 
 def call(id: str) -> dict[str, Any]:

@@ -288,5 +288,7 @@ class AsyncBatch:
         return self._batch
 
     async def __aexit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is None:
-            await self._threads.run(self._batch.commit)
+        if kind is not None:
+            self._batch._end(well=False)
+        else:
+            await self._threads.run(lambda: self._batch._end(well=True))

@@ -346,8 +346,9 @@ class Backend(Protocol):
     def about(self, ref: Ref) -> About:
         """What is said of the session, and nothing else: every call that brings usage asks. Raises NotFound."""
 
-    def record(self, ref: Ref) -> Record:
-        """The session as it is now. Raises NotFound if it is gone."""
+    def record(self, ref: Ref, *, spent: bool = True) -> Record:
+        """The session as it is now; what it spent may be left out, if nobody asks for it. Raises NotFound if it is
+        gone."""
 
     def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
         """One page of sessions and the cursor of the next; None at the end. Costs the page, not the store."""
@@ -439,8 +440,8 @@ class Backend(Protocol):
     def backup(self, path: str, progress: OnProgress | None = None) -> None:
         """Copy the store to a new file, consistent, while others write. `progress` likewise."""
 
-    def stats(self) -> dict[str, Any]:
-        """Sizes and counts."""
+    def stats(self, progress: OnProgress | None = None) -> dict[str, Any]:
+        """Sizes and counts. `progress` likewise."""
 
     def close(self) -> None:
         """Let go of everything. Later calls raise Closed."""

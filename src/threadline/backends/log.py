@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from threadline.backends.backend import Ref
-from threadline.backends.blobs import MARK, decompress, packed, unpack
+from threadline.backends.blobs import MARKS, decompress, whole
 from threadline.core.entries import Row, row_of
 from threadline.errors import Damaged, NotFound
 
 PAGE = 256  # rows read at once: enough to be quick, few enough that no reader holds up a checkpoint
 
 Select = Callable[[str, tuple[Any, ...]], list[Any]]  # runs a named statement, in or out of a transaction
+
+
+RowT = TypeVar("RowT", bound=Row)
 
 
 class PiecedLog:
@@ -55,20 +58,22 @@ class PiecedLog:
         return 0
 
     def _page(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Row]:
-        try:
-            found = self._select("rows_reverse" if reverse else "rows", (log, low, high, page))
-        except Damaged:  # one bad page of the file must not hide the rest
-            found = self._one_by_one(log, low, high, page, reverse)
-        return list(map(self._whole, map(row_of, found)))
+        return list(map(self._whole, map(row_of, self._found(log, low, high, page, reverse))))
 
-    def _whole(self, row: Row) -> Row:
-        """The row with its large strings put back. One that cannot be is left as it is: its digest tells."""
+    def _found(self, log: int, low: int, high: int, page: int, reverse: bool) -> list[Any]:
+        """The rows of a page as they are stored."""
+        try:
+            return self._select("rows_reverse" if reverse else "rows", (log, low, high, page))
+        except Damaged:  # one bad page of the file must not hide the rest
+            return self._one_by_one(log, low, high, page, reverse)
+
+    def _whole(self, row: RowT) -> RowT:
+        """The row with its body as it was written. One that cannot be is left as it is: its digest tells."""
         body = row.body
-        if type(body) is not bytes or body[:1] != MARK:
+        if type(body) is not bytes or body[:1] not in MARKS:
             return row
         with suppress(Damaged):
-            cut = packed(body)
-            return row._replace(body=unpack(cut, {name: self._blob(name) for name in cut.names}))
+            return row._replace(body=whole(body, self._blob))
         return row
 
     def _blob(self, name: bytes) -> bytes:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from heapq import nlargest
 from itertools import islice
 from operator import itemgetter
@@ -17,7 +16,7 @@ from typing import Any, NamedTuple, Protocol
 from msgspec.structs import replace
 
 from threadline.backends.backend import Ref
-from threadline.core import ranking
+from threadline.core import codec, ranking
 from threadline.core.entries import MISTYPED, Row, moment
 from threadline.core.findable import TITLE, Findable, findable
 from threadline.core.questions import Question, Unit, question
@@ -193,12 +192,14 @@ def _add_shared(index: Index, lists: Lists, common: list[Unit]) -> None:
 
 def _closest(index: Index, asked: Question, lists: Lists, search: Search) -> list[Finding]:
     scores = ranking.first(asked, lists)
+    best = nlargest(5 * LOOKS, scores.documents.items(), key=itemgetter(1, 0))
+    lengths = index.lengths([document for document, _ in best])
     most = max(LOOKS, 2 * search.limit)
     wanted = ranking.wanted(asked)
     documents: dict[int, Document] = {}
     spots: dict[int, ranking.Spots] = {}
-    for document, about in _admitted(index, _ordered(index, scores, lists), search):
-        there = wanted.spots(about.text)
+    for document, about in _admitted(index, _ordered(dict(best), lengths, scores, lists), search):
+        there = wanted.spots(about.text, lengths.get(document))
         if ranking.matches(asked, there):
             documents[document], spots[document] = about, there
         if len(documents) >= most:
@@ -207,14 +208,13 @@ def _closest(index: Index, asked: Question, lists: Lists, search: Search) -> lis
     counts = Counter(about.session for about in documents.values())
     if search.group:
         final = _grouped(final, documents)
-    best = sorted(final, key=lambda document: (-final[document], -document))[: search.limit]
-    return [Finding(it, final[it], counts[documents[it].session], documents[it]) for it in best]
+    told = sorted(final, key=lambda document: (-final[document], -document))[: search.limit]
+    return [Finding(it, final[it], counts[documents[it].session], documents[it]) for it in told]
 
 
-def _ordered(index: Index, scores: Scores, lists: Lists) -> Iterator[int]:
+def _ordered(best: dict[int, float], lengths: dict[int, int], scores: Scores, lists: Lists) -> Iterator[int]:
     """Candidates, the best first. Most searches end within the first few."""
-    best = nlargest(5 * LOOKS, scores.documents.items(), key=itemgetter(1, 0))
-    evened = ranking.evened(dict(best), index.lengths([document for document, _ in best]), lists.average)
+    evened = ranking.evened(best, lengths, lists.average)
     yield from sorted(evened, key=lambda document: -evened[document])
     if len(scores.documents) > len(best):
         rest = (document for document in scores.documents if document not in evened)
@@ -267,10 +267,11 @@ def readable(row: Row) -> Findable | None:
     """Who said what in an entry; None for one that was redacted, and for one that is damaged: `verify` tells of it."""
     if is_redacted(row):
         return None
-    with suppress(Damaged, *MISTYPED, KeyError):
+    try:
         row.check(None)
         return findable(row)
-    return None
+    except (Damaged, *MISTYPED, KeyError):
+        return None
 
 
 def _grouped(final: dict[int, float], documents: dict[int, Document]) -> dict[int, float]:
@@ -374,6 +375,7 @@ def _farther(rows: Iterator[Row], count: int) -> list[Message]:
 def _message(row: Row) -> Message | None:
     if row.kind != "message":
         return None
-    with suppress(Damaged, *MISTYPED):
-        return row.entry("").message
-    return None
+    try:
+        return codec.decode_message(row.body) if row.looks_whole() else row.entry("").message
+    except (Damaged, *MISTYPED):
+        return None

@@ -61,8 +61,8 @@ def backup(desk: Desk, path: Path) -> None:
 @command()
 def stats(desk: Desk) -> None:
     """Show how much there is in the store, all namespaces together, and how large it is."""
-    with desk.store() as store:
-        found = store.stats()
+    with desk.store() as store, desk.progress("counting") as progress:
+        found = store.stats(progress=progress.told)
     if desk.as_json:
         desk.give(found)
         return

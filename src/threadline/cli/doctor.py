@@ -22,6 +22,8 @@ from threadline.cli.screen import Ink
 IDLE = timedelta(minutes=10)  # a tool may run for a while before one wonders
 LOOKED_AT = 200  # sessions, the latest, whose drafts are looked at
 NAMED = 10  # findings of one kind that are told one by one
+LAG_ROWS = 10_000  # less is indexed while one types
+DEAD_ROWS = 10_000  # less is what every server has
 ROOM_BYTES = 500_000_000
 LARGE_WAL_BYTES = 100_000_000
 LARGE_FREE_BYTES = 50_000_000
@@ -72,12 +74,52 @@ def examined(desk: Desk, quick: bool) -> Iterator[Finding]:
         yield unopened(error, desk.url)
         return
     with store:
-        stats = store.stats()
+        with desk.progress("counting") as progress:
+            stats = store.stats(progress=progress.told)
         if not quick:
             yield from damage(verified(desk, store).problems, stats["path"])
         yield from interrupted(store)
         yield from drafts(store)
+        yield from erasures(stats)
+        yield from the_index(stats)
         yield from the_file(stats)
+
+
+def erasures(stats: dict[str, Any]) -> Iterator[Finding]:
+    """What was erased, and of which bytes may still be somewhere: what a receipt calls `pending`."""
+    if stats.get("pending_erasures"):
+        why = "Nothing of it can be reached any more, but old bytes may still lie in free space of the file or in its "
+        why += (
+            "WAL: a reader or a backup was under way when it was erased, or the disk refused. It is tried again after "
+        )
+        why += "the next write, when the store is closed and when it is opened to write."
+        yield Finding(
+            "problem",
+            "an erasure is pending",
+            why,
+            "threadline index  opens it to write, and tries again; if that does not help, end what still reads: "
+            f"lsof {stats['path']}",
+        )
+    if stats.get("dead_rows", 0) > max(DEAD_ROWS, stats["entries"] // 5):
+        why = (
+            f"{stats['dead_rows']:,} rows were changed or deleted, and PostgreSQL keeps their bytes until it vacuums; "
+        )
+        why += "those of erased sessions are among them."
+        yield Finding(
+            "advice", "dead rows wait for a vacuum", why, "psql URL -c 'VACUUM'  (FULL gives the bytes back at once)"
+        )
+
+
+def the_index(stats: dict[str, Any]) -> Iterator[Finding]:
+    if stats["unindexed"] >= LAG_ROWS:
+        why = (
+            f"{words.count(stats['unindexed'], 'row')} of the log are not in the search index yet. Nothing is missed: "
+        )
+        why += (
+            "the next search brings it up to date first, and whoever asks has to wait for that; one that may not write "
+        )
+        why += "reads all of them, each time."
+        yield Finding("advice", "the search index lags behind", why, "threadline index")
 
 
 def unopened(error: ThreadlineError, url: str | None) -> Finding:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
@@ -11,9 +12,11 @@ import click
 from threadline import Hit
 from threadline.cli import words
 from threadline.cli.desk import Desk, command, complete_id, short_ids
-from threadline.cli.screen import Ink, Piece
+from threadline.cli.safe import one_line, plain
+from threadline.cli.screen import Ink, Piece, cells
 
 MARKS = ("\x02", "\x03")  # no text that a person reads has them: what they enclose is what was found
+_WORDS = re.compile(r"\s+|[^\s\u2e80-\U0010ffff]+|\S")  # scripts without spaces can be broken anywhere
 TIMES = click.DateTime(["%Y-%m-%d", "%Y-%m-%dT%H:%M", "%Y-%m-%dT%H:%M:%S"])
 
 
@@ -72,24 +75,50 @@ def search(
 def tell(desk: Desk, hits: list[Hit]) -> None:
     shown = short_ids(hit.session.id for hit in hits)
     for hit in hits:
-        id = shown[hit.session.id] if desk.screen.terminal else hit.session.id
-        desk.give(
-            hit,
-            Ink(id, "cyan"),
-            f" {hit.seq} " if hit.seq else " - ",
-            Ink(hit.role, "green"),
-            Ink(f" {words.ago(hit.at) if desk.screen.terminal else words.exact(hit.at)}", "dim"),
-            Ink(f"  {hit.session.title or ''}", "bold"),
-            Ink("  hidden" if hit.hidden else "", "yellow"),
-            Ink(
-                f"  {words.count(hit.matches, 'match').replace('matchs', 'matches')}" if hit.matches > 1 else "", "dim"
-            ),
-        )
+        if desk.as_json:
+            desk.give(hit)
+            continue
+        desk.screen.line(*head(hit, shown[hit.session.id] if desk.screen.terminal else hit.session.id, desk))
         for message in hit.before:
-            desk.say(Ink(f"    {message.role}: {words_of(message.text)}", "dim"))
-        desk.say("    ", *marked(hit.snippet))
+            desk.screen.line(Ink(f"    {message.role}: {words_of(message.text)}", "dim"))
+        for line in laid_out(marked(hit.snippet), desk.screen.width - 4):
+            desk.say("    ", *line)
         for message in hit.after:
-            desk.say(Ink(f"    {message.role}: {words_of(message.text)}", "dim"))
+            desk.screen.line(Ink(f"    {message.role}: {words_of(message.text)}", "dim"))
+
+
+def head(hit: Hit, id: str, desk: Desk) -> Iterator[Piece]:
+    """Where it is; the title last: of all that does not fit, it can be spared."""
+    yield Ink(id, "cyan")
+    yield f" {hit.seq} " if hit.seq else " - "
+    yield Ink(hit.role, "green")
+    yield Ink(f" {words.ago(hit.at) if desk.screen.terminal else words.exact(hit.at)}", "dim")
+    if hit.hidden:
+        yield Ink("  hidden", "yellow")
+    if hit.matches > 1:
+        yield Ink(f"  {hit.matches:,} matches", "dim")
+    if hit.session.title:
+        yield Ink(f"  {one_line(hit.session.title)}", "bold")
+
+
+def laid_out(pieces: Iterable[Piece], width: int) -> Iterator[list[Ink]]:
+    """Pieces as lines of the terminal, broken between words."""
+    line: list[Ink] = []
+    left = room = max(16, width)
+    for text, style in ((piece.text, piece.style) if isinstance(piece, Ink) else (piece, "") for piece in pieces):
+        for word in _WORDS.findall(plain(text)):
+            if cells(word) > left and line:
+                yield _trimmed(line)
+                line, left = [], room
+            if line or not word.isspace():
+                line.append(Ink(word, style))
+                left -= cells(word)
+    if line:
+        yield _trimmed(line)
+
+
+def _trimmed(line: list[Ink]) -> list[Ink]:
+    return line[:-1] if line[-1].text.isspace() else line
 
 
 def marked(snippet: str) -> Iterator[Piece]:

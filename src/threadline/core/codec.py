@@ -79,7 +79,7 @@ def decode_message(body: bytes) -> Message:
 def message_of(raw: Any, place: str = "message") -> Message:
     """A message from a dict in our neutral form. What we do not model is kept in `extra` or `Other`."""
     if not isinstance(raw, dict) or not isinstance(raw.get("role"), str):
-        raise InvalidMessage(place, "a message is a dict with a role and parts")
+        raise InvalidMessage(place, "a message is a dict with a role and parts, or a role and content")
     fields = dict(raw)
     role, parts, meta = fields.pop("role"), fields.pop("parts", ()), fields.pop("meta", {})
     if fields:
@@ -127,10 +127,21 @@ def check_message(message: Message, place: str = "message") -> None:
     if not isinstance(message.role, str) or not message.role:
         raise InvalidMessage(f"{place}.role", "must be a non-empty string")
     for i, part in enumerate(message.parts):
-        if type(part) is not Text or type(part.text) is not str or part.extra != {}:
+        if not (type(part) is Text and type(part.text) is str and part.extra == {}) and not _is_plain_result(part):
             _check_part(part, f"{place}.parts[{i}]", 0)
     if message.meta or type(message.meta) is not dict:
         check_object(message.meta, f"{place}.meta")
+
+
+def _is_plain_result(part: Any) -> bool:
+    """Whether it is a text that a tool gave, as most results are: nothing in it needs a closer look."""
+    return (
+        type(part) is ToolResult
+        and type(part.output) is type(part.call_id) is str
+        and type(part.error) is bool
+        and part.display is None
+        and part.extra == {}
+    )
 
 
 def check_object(value: Any, place: str) -> None:
@@ -142,7 +153,7 @@ def check_object(value: Any, place: str) -> None:
 def _check_part(part: Part, place: str, depth: int) -> None:
     check = _CHECKS.get(type(part))
     if check is None:
-        raise InvalidMessage(place, f"{type(part).__name__} is not a part of a message")
+        raise InvalidMessage(place, f"{type(part).__name__} is not a part of a message: use Text(…) and its kin")
     _must(depth < DEPTH_MAX, place, f"nested less than {DEPTH_MAX} deep")
     check(part, place, depth)
     _must(isinstance(part.extra, dict), f"{place}.extra", "a dict")
@@ -200,13 +211,18 @@ _CHECKS: dict[type[Part], Callable[[Any, str, int], None]] = {
 }
 
 
+_PLAIN = frozenset({str, bool, type(None)})
+
+
 def _check_json(value: Any, place: str, depth: int) -> None:
     """JSON without surprises: what msgspec would silently turn into something else is refused here."""
-    if value is None or isinstance(value, str | bool):
+    if type(value) in _PLAIN or isinstance(value, str):
         return
     _must(depth < DEPTH_MAX, place, f"nested less than {DEPTH_MAX} deep")
     if isinstance(value, dict):
         for key, inner in value.items():
+            if type(key) is str and type(inner) in _PLAIN:  # nearly all
+                continue
             _must(isinstance(key, str), f"{place}[{key!r}]", "under a string key (JSON has no others)")
             _check_json(inner, f"{place}.{key}", depth + 1)
     elif isinstance(value, list):

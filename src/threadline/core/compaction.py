@@ -5,7 +5,7 @@ A run is never cut between a call and its result, and a call that still waits fo
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import pairwise, takewhile
 
 from msgspec import Struct
@@ -58,6 +58,10 @@ def plan_compaction(view: View, *, target_tokens: int, keep_turns: int = 4, keep
     may be folded. Pass it to `Session.compact`, which folds exactly this. Raises NothingToCompact where the view is
     small enough or no run may be folded, NotVisible for a seq to keep that is not in the view."""
     check_bounds(None, keep_turns, None, None)
+    if not isinstance(view, View):
+        raise InvalidArgument(f"a plan is made for a View, which session.view() gives, not for {type(view).__name__}")
+    if not isinstance(keep, Iterable):
+        raise InvalidArgument(f"keep is a list of the numbers of entries, not {keep!r}")
     if type(target_tokens) is not int or target_tokens < 0:
         raise InvalidArgument(f"target_tokens is a number of tokens from 0 on, not {target_tokens!r}")
     entries = [Seen(e.seq, _voice(e), e.tokens, e.message) for e in view.entries if e.message is not None]

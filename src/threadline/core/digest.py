@@ -23,7 +23,7 @@ def looks_whole(
     digest: bytes, kind: str, at: int, key: bytes | None, tokens: int, usage: bytes | None, body: bytes
 ) -> bool:
     """Whether the content has the CRC of the digest: no flipped bit, and no garbage but by a chance of 1 in 2^32."""
-    return digest.endswith(crc32(_head(kind, at, key, tokens, usage) + body).to_bytes(CRC, "big"))
+    return digest.endswith(crc32(body, crc32(_head(kind, at, key, tokens, usage))).to_bytes(CRC, "big"))
 
 
 def _head(kind: str, at: int, key: bytes | None, tokens: int, usage: bytes | None) -> bytes:

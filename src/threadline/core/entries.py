@@ -11,9 +11,11 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from threadline.core import codec
 from threadline.core.digest import entry_digest, looks_whole
+from threadline.core.gists import Gist, gist_of
 from threadline.core.tombstones import HIDDEN, MARK, Facts, Tombstone, decipher, engrave
 from threadline.errors import Damaged
 from threadline.messages import Message, Text, ToolCall, ToolResult
@@ -54,6 +56,7 @@ class Line(Struct, frozen=True, gc=False):
     at: int
     tokens: int
     message: Message | None
+    gist: Gist | None
     usage: bytes | None
     redacted: bool = False
 
@@ -128,8 +131,10 @@ class Row(NamedTuple):
         """The same for a context. Raises Damaged."""
         seq, kind, at, tokens, _, _, _, _, _, _, _, _, _, usage, _, body = self
         if not self.looks_whole():
-            return Line(seq, kind, at, tokens, self._redacted("").message, None, True)
-        return Line(seq, kind, at, tokens, codec.decode_message(body) if kind == "message" else content(self)[0], usage)
+            message = self._redacted("").message
+            return Line(seq, kind, at, tokens, message, _gist(message, redacted=True), None, True)
+        message = codec.decode_message(body) if kind == "message" else content(self)[0]
+        return Line(seq, kind, at, tokens, message, _gist(message), usage)
 
     def _redacted(self, session: str) -> Entry:
         """What stands in for content that was taken away. Raises Damaged where none does."""
@@ -175,19 +180,32 @@ class Row(NamedTuple):
             raise Damaged(session, self.seq, "its content does not match its digest")
 
 
+def _gist(message: Message | None, *, redacted: bool = False) -> Gist | None:
+    """What stands in for redacted content is sound, but what it takes must be counted anew."""
+    gist = None if message is None else gist_of(message)
+    return replace(gist, sound=False) if redacted and gist is not None else gist
+
+
 row_of: Callable[[Sequence[Any]], Row] = partial(tuple.__new__, Row)  # as Row._make, in C
 
 
 class Known(Row):
-    """A row that was found whole when it was read, and has been in memory since."""
+    """A row that was found whole when it was read, and has been in memory since. It remembers its gist, too."""
 
-    __slots__ = ()
+    gist: Gist | None = None
 
     def looks_whole(self) -> bool:
         return True
 
+    def line(self) -> Line:
+        seq, kind, at, tokens, _, _, _, _, _, _, _, _, _, usage, _, body = self
+        message = codec.decode_message(body) if kind == "message" else content(self)[0]
+        if self.gist is None:
+            self.gist = _gist(message)
+        return Line(seq, kind, at, tokens, message, self.gist, usage)
 
-known_of: Callable[[Row], Known] = partial(tuple.__new__, Known)
+
+known_of: Callable[[Sequence[Any]], Known] = partial(tuple.__new__, Known)
 
 MISTYPED = (TypeError, AttributeError, ValueError)  # a flipped bit may change a column's type
 
@@ -242,7 +260,10 @@ def voice_of(message: Message) -> int:
     if message.meta and message.meta.get("hidden"):
         return SILENT
     if message.role == "assistant":
-        return CALLER if any(type(part) is ToolCall for part in message.parts) else ASSISTANT
+        for part in message.parts:
+            if type(part) is ToolCall:
+                return CALLER
+        return ASSISTANT
     if message.role == "user":
         for part in message.parts:
             if type(part) is not ToolResult:

@@ -7,7 +7,7 @@ was mended is said in words. Nothing that a user said is ever left out."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
@@ -15,12 +15,20 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from threadline.core import codec
-from threadline.core.entries import calls_and_results
+from threadline.core.gists import (
+    NOT_OTHERS,
+    ROLES,
+    Gist,
+    asks,
+    gist_of,
+    is_blank,
+    is_clean,
+    is_clean_result,
+    is_silent,
+)
 from threadline.messages import Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 OPENING = "(The assistant spoke first.)"
-
-ROLES = frozenset({"system", "user", "assistant", "tool"})
 
 
 class Said(NamedTuple):
@@ -44,9 +52,16 @@ def mend(said: Sequence[Said], started: Collection[tuple[int, str]] = ()) -> Men
     `started` are the open calls, as entry and id, whose tools are known to have begun."""
     repairs: list[str] = []
     clean = _cleaned(said, repairs)
-    if not _in_order(clean):
+    if not in_order(gist_of(message) for _, message in clean):
         clean = _Rounds(clean, started, repairs).in_order()
     return Mended(_opened(clean, repairs), repairs)
+
+
+def is_legal(gists: Sequence[Gist | None]) -> bool:
+    """Whether messages of these gists are sent as they are, so that nobody need look at them: `mend` would leave them
+    alone, and so would whoever tidies up what an assistant copied."""
+    whole = [gist for gist in gists if gist is not None and gist.sound]
+    return len(whole) == len(gists) and in_order(whole) and (not whole or whole[0].role == "user")
 
 
 def missing_result(call_id: str, reason: str, started: bool) -> Message:
@@ -62,49 +77,11 @@ def _cleaned(said: Sequence[Said], repairs: list[str]) -> list[Said]:
     """Each message with a known role and only parts that its role may say; silent ones left out."""
     out: list[Said] = []
     for each in said:
-        if _is_clean(each.message):
+        if is_clean(each.message):
             out.append(each)
         else:
             out += _clean(each, repairs)
     return out
-
-
-# Who may not say what: an assistant has no results, and only an assistant thinks and calls.
-_NOT_ASSISTANT, _NOT_OTHERS = frozenset({ToolResult}), frozenset({ToolCall, Reasoning})
-
-
-def _is_clean(message: Message) -> bool:
-    role, parts = message.role, message.parts
-    alien = _NOT_ASSISTANT if role == "assistant" else _NOT_OTHERS
-    for part in parts:
-        kind = type(part)
-        if kind is Text:
-            if is_blank(part):
-                return False
-        elif kind in alien or (kind is ToolResult and not _is_clean_result(part)):
-            return False
-    return bool(parts) and role in ROLES and (role != "tool" or all(type(part) is ToolResult for part in parts))
-
-
-def is_blank(part: Part) -> bool:
-    """Whether a part is text that says nothing and carries nothing: several providers refuse it."""
-    return type(part) is Text and not part.extra and (not part.text or part.text.isspace())
-
-
-def is_silent(part: Part) -> bool:
-    """Whether a part is text, or a thought, that says nothing; it may still carry a provider's signature."""
-    return isinstance(part, Text | Reasoning) and (not part.text or part.text.isspace())
-
-
-def asks(message: Message) -> bool:
-    """Whether a user says something here; blanks are no turn, because no context would tell them."""
-    return message.role == "user" and any(
-        type(part) is not ToolResult and not is_silent(part) for part in message.parts
-    )
-
-
-def _is_clean_result(part: Part) -> bool:
-    return type(part) is not ToolResult or isinstance(part.output, str) or not any(map(is_blank, part.output))
 
 
 def _clean(each: Said, repairs: list[str]) -> Iterator[Said]:
@@ -112,7 +89,7 @@ def _clean(each: Said, repairs: list[str]) -> Iterator[Said]:
     seq, message = each
     parts = tuple(_plain(part) for part in message.parts if not is_blank(part))
     assistant = message.role == "assistant"
-    if not assistant and any(type(part) in _NOT_OTHERS for part in parts):
+    if not assistant and any(type(part) in NOT_OTHERS for part in parts):
         repairs.append(f"entry {seq}: only an assistant thinks and calls; what the {message.role} did is told as text")
         parts = tuple(told for part in parts if not is_silent(told := _told(part)))
     own = tuple(part for part in parts if not (assistant and type(part) is ToolResult))
@@ -127,7 +104,7 @@ def _clean(each: Said, repairs: list[str]) -> Iterator[Said]:
 
 def _plain(part: Part) -> Part:
     """A result without the blank texts in it."""
-    if type(part) is not ToolResult or _is_clean_result(part):
+    if type(part) is not ToolResult or is_clean_result(part):
         return part
     return replace(part, output=tuple(inner for inner in part.output if not is_blank(inner)))  # type: ignore[arg-type]
 
@@ -152,27 +129,25 @@ def _role(role: str, parts: tuple[Part, ...]) -> str:
 # -- calls and their results ---------------------------------------------------------------------------
 
 
-def _in_order(said: Sequence[Said]) -> bool:
+def in_order(gists: Iterable[Gist]) -> bool:
     """Whether every call is answered once, right behind its turn, and no id is open twice."""
     waiting: set[str] = set()
-    for _, message in said:
-        parts = message.parts
-        pairs = () if len(parts) == 1 and type(parts[0]) is Text else calls_and_results(message)
-        if not pairs:
-            if waiting:
+    for gist in gists:
+        if gist.calls:
+            if waiting or gist.results or gist.role != "assistant":
                 return False
-        elif message.role == "assistant":
-            ids = {part.id for part in pairs if type(part) is ToolCall}
-            if waiting or len(ids) < len(pairs):
+            waiting = set(gist.calls)
+            if len(waiting) < len(gist.calls):
                 return False
-            waiting = ids
-        else:
-            for part in pairs:
-                if type(part) is not ToolResult or part.call_id not in waiting:
+        elif gist.results:
+            for id in gist.results:
+                if id not in waiting:
                     return False
-                waiting.remove(part.call_id)
-            if waiting and len(pairs) < len(message.parts):  # somebody speaks before all results are in
+                waiting.remove(id)
+            if waiting and gist.besides:  # somebody speaks before all results are in
                 return False
+        elif waiting:
+            return False
     return not waiting
 
 

@@ -41,7 +41,11 @@ class Indexing(NamedTuple):
 
     @property
     def left(self) -> bool:
-        return self.done < self.total or self.retitled
+        return self.missing > 0 or self.retitled
+
+    @property
+    def missing(self) -> int:
+        return max(0, self.total - self.done)
 
 
 class Answer(Struct, frozen=True):

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeAlias
 from msgspec import Struct
 
 from threadline.core.entries import moment
+from threadline.core.models import plain
 from threadline.core.usage import COUNTS, NAMED, Usage, UsageLike, usage_of
 from threadline.errors import InvalidArgument
 
@@ -77,8 +78,8 @@ class Spending(NamedTuple):
 
 def spending(value: UsageLike, at: int) -> Spending:
     """What one request took. A model and a request_id may stand in the mapping beside the counts."""
-    usage = usage_of(value)
-    names = {} if isinstance(value, Usage) else {name: _name(value.get(name), name) for name in NAMED}
+    usage = usage_of(value := plain(value))
+    names = {name: _name(value.get(name), name) for name in NAMED} if isinstance(value, Mapping) else {}
     tokens = Tokens(*(getattr(usage, name) for name in COUNTS))
     cost = None if usage.cost is None else round(usage.cost * BILLION)
     return Spending(Charge(names.get("request_id"), at, names.get("model"), None, tokens, cost, cost is not None))
@@ -92,6 +93,7 @@ def _name(given: Any, what: str) -> str | None:
 
 def told(value: UsageLike) -> dict[str, Any]:
     """A usage as an entry keeps it: a mapping as it was given, a Usage by its names."""
+    value = plain(value)
     if not isinstance(value, Usage):
         return dict(value) if isinstance(value, Mapping) else told(usage_of(value))
     named = {name: count for name in COUNTS if (count := getattr(value, name))}

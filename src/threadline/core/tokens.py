@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from threadline.core import codec
-from threadline.messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from threadline.messages import Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
 
 MESSAGE_TOKENS = 4  # role and separators
 MEDIA_TOKENS = 1_200  # about what providers charge for one picture
@@ -34,20 +34,17 @@ def estimate_text(text: str) -> int:
 
 
 def _part(part: Part, count_text: Callable[[str], int]) -> int:
-    match part:
-        case Text(text):
-            return count_text(text)
-        case Reasoning(text, signature, encrypted):
-            return count_text(text + (signature or "") + (encrypted or ""))
-        case ToolCall(id, name, args):
-            return count_text(id + name) + count_text(_json(args))
-        case ToolResult(call_id, output):
-            shown = count_text(output) if isinstance(output, str) else sum(_part(inner, count_text) for inner in output)
-            return count_text(call_id) + shown
-        case Media():
-            return MEDIA_TOKENS
-        case _:
-            return count_text(_json(part.raw))
+    if type(part) is ToolCall:  # no patterns: they take as long as the counting, and every append counts
+        return count_text(part.id + part.name) + count_text(_json(part.args))
+    if type(part) is ToolResult:
+        output = part.output
+        shown = count_text(output) if isinstance(output, str) else sum(_part(inner, count_text) for inner in output)
+        return count_text(part.call_id) + shown
+    if type(part) is Text:
+        return count_text(part.text)
+    if type(part) is Reasoning:
+        return count_text(part.text + (part.signature or "") + (part.encrypted or ""))
+    return count_text(_json(part.raw)) if type(part) is Other else MEDIA_TOKENS
 
 
 def _json(value: Any) -> str:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 
 from msgspec import Struct
 
+from threadline.core.models import Model, name_of, plain
 from threadline.errors import InvalidArgument
 
 TOKENS_MAX = 10**12  # of one request: sums of millions of them stay exact in 64 bits
@@ -48,7 +49,7 @@ class Usage(Struct, frozen=True):
 
 NOTHING = Usage(cost=0.0, requests=0)
 
-UsageLike: TypeAlias = Usage | Mapping[str, Any]
+UsageLike: TypeAlias = Usage | Mapping[str, Any] | Model
 
 
 def usage_of(value: Any) -> Usage:
@@ -56,12 +57,11 @@ def usage_of(value: Any) -> Usage:
     the `usage` of Anthropic Messages, OpenAI Chat Completions, OpenAI Responses, or Gemini's `usageMetadata`.
 
     Raises InvalidArgument for a shape that nobody is known to use: a wrong count is worse than none."""
+    value = plain(value)
     if isinstance(value, Usage):
         return _checked(value)
     if not isinstance(value, Mapping):
-        raise InvalidArgument(
-            f"usage is a Usage or a mapping, not {type(value).__name__}: response.usage.model_dump() gives one"
-        )
+        raise InvalidArgument(f"usage is a Usage of threadline, a mapping or response.usage, not {name_of(value)}")
     for read in (_ours, _openai, _responses, _anthropic, _gemini):
         if (found := read(value)) is not None:
             return _checked(found)

@@ -7,16 +7,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import accumulate
 from math import inf
+from operator import attrgetter
 
 from msgspec import Struct
 
 from threadline.core import codec
 from threadline.core.calls import walk
-from threadline.core.entries import Line, Row, calls_and_results
+from threadline.core.entries import Line, Row
 from threadline.core.fold import State, nodes
 from threadline.core.goals import goal_at, goal_text
-from threadline.core.legal import asks
 from threadline.core.reading import complete, missing
 from threadline.core.usage import usage_of
 from threadline.core.view import Log, Spans, spans_after
@@ -162,20 +163,22 @@ class _Reader:
     def take(self, rows: Iterator[Row]) -> list[Row]:
         """The rows that were taken."""
         taken: list[Row] = []
+        entries, tokens, messages, turned = self.entries, self._tokens, self._messages, self._turned
         for row in rows:
             taken.append(row)
-            self.done = self._turned and (self._tokens < 0 or self._messages < 0)
+            self.done = done = turned and (tokens < 0 or messages < 0)
             try:
                 entry = row.line()
             except Damaged:
                 self.damaged.append(row.seq)
             else:
-                self.entries.append(entry)
-                self._turned = self._turned or starts_turn(entry)
-                self._tokens -= row.tokens
-                self._messages -= 1
-            if self.done:
+                entries.append(entry)
+                turned = turned or starts_turn(entry)
+                tokens -= entry.tokens
+                messages -= 1
+            if done:
                 break
+        self._tokens, self._messages, self._turned = tokens, messages, turned
         return taken
 
 
@@ -249,34 +252,28 @@ def step_of(limit: int) -> int:
 def turn_starts(entries: Sequence[Line], whole: bool) -> list[int]:
     """Where a window may begin: at a user's turn, or at the delivery that it answers; at the front of a whole view."""
     starts = [0] if whole and entries else []
-    for at, entry in enumerate(entries):
-        if starts_turn(entry):
-            answers = at > 0 and is_delivery(entries[at - 1])
-            start = at - 1 if answers else at
+    for at in [at for at, entry in enumerate(entries) if entry.gist is not None and entry.gist.asks]:
+        if starts_turn(entries[at]):
+            start = at - 1 if at > 0 and is_delivery(entries[at - 1]) else at
             if start not in starts[-1:]:
                 starts.append(start)
     return starts
 
 
 def starts_turn(entry: Line) -> bool:
-    message = entry.message
-    return message is not None and message.role == "user" and entry.kind == "message" and asks(message)
+    return entry.gist is not None and entry.gist.asks and entry.kind == "message"
 
 
 def is_delivery(entry: Line) -> bool:
     """Whether the assistant spoke of its own accord: words that the next turn may answer."""
-    message = entry.message
-    if message is None or message.role != "assistant" or not message.meta.get("proactive"):
-        return False
-    return not calls_and_results(message)
+    return entry.gist is not None and entry.gist.delivers
 
 
 def starts_within(entries: Sequence[Line], starts: Sequence[int], tokens: int, messages: int) -> Sequence[int]:
     """The starts from which so many tokens and messages suffice; the newest turn in any case."""
-    sizes = {}
-    spent = 0
-    for at in range(len(entries) - 1, -1, -1):
-        spent += entries[at].tokens
-        sizes[at] = spent
-    fitting = [at for at in starts if sizes[at] <= tokens and len(entries) - at <= messages]
+    sizes = list(accumulate(map(_tokens, reversed(entries))))  # of the last entry, the last two, and so on
+    fitting = [at for at in starts if sizes[-1 - at] <= tokens and len(entries) - at <= messages]
     return fitting or starts[-1:]
+
+
+_tokens = attrgetter("tokens")

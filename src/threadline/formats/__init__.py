@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from threadline.core.models import Model, name_of, plain
 from threadline.errors import InvalidArgument, InvalidMessage
 from threadline.formats import leftovers
 from threadline.formats.loading import FORMATS as FORMATS
@@ -17,30 +18,68 @@ from threadline.formats.loading import THREADLINE, check_format, format_of
 from threadline.messages import Message, ToolCall, ToolResult
 
 
-def read(dicts: Iterable[dict[str, Any]], format: str | None = None) -> list[Message]:
+def read(dicts: Iterable[dict[str, Any] | Model], format: str | None = None) -> list[Message]:
     """Messages from dicts in one of the formats, one of each; None guesses for each.
 
-    Raises InvalidMessage, naming the place, for what is no message in that format."""
+    Objects of the providers' SDKs are read as the dicts that they carry. Raises InvalidMessage, naming the place,
+    for what is no message in that format."""
     if isinstance(dicts, str | bytes | dict) or not isinstance(dicts, Iterable):
         raise InvalidMessage("messages", f"must be a list of dicts, not {type(dicts).__name__}")
     if format is not None:
         check_format(format)
-    given = list(dicts)
+    given = list(dicts) if format else plain(list(dicts))  # what is asked for needs no guess
     names = _guesses(given) if format is None else [format] * len(given)
     return [read_one(raw, name, f"messages[{i}]") for i, (raw, name) in enumerate(zip(given, names, strict=True))]
 
 
 def read_one(raw: Any, format: str | None = None, place: str = "message") -> Message:
-    """One message from a dict in one of the formats; None guesses."""
+    """One message from a dict in one of the formats, or from an object of an SDK; None guesses."""
     if format is not None:
         check_format(format)
-    if not isinstance(raw, dict):
-        raise InvalidMessage(place, f"a message is a Message, a dict or a string, not {type(raw).__name__}")
     try:
-        message: Message = format_of(format or guess(raw)).read(raw, place)
+        return _read_any(raw, format, place)
     except RecursionError as error:
         raise InvalidMessage(place, "is nested too deep") from error
+
+
+def _read_any(raw: Any, format: str | None, place: str) -> Message:
+    try:
+        return _read_one(raw, format, place)
+    except InvalidMessage as error:
+        if (made := plain(raw)) is raw:  # asked late: nearly all are plain, and it takes a walk to know
+            raise
+        refused = error
+    try:
+        return _read_one(made, format, place)
+    except InvalidMessage as error:
+        raise InvalidMessage(place, f"{refused.why}, and within: {error}") from error
+
+
+def _read_one(raw: Any, format: str | None, place: str) -> Message:
+    if not isinstance(raw, dict):
+        raise InvalidMessage(place, f"a message is a Message of threadline, a dict or a string, not {name_of(raw)}")
+    name = format or guess(raw, otherwise="")
+    if not name and not isinstance(raw.get("role"), str):
+        raise InvalidMessage(place, f"a message is a dict with a role and content{_hint(raw)}")
+    message: Message = format_of(name or PLAIN).read(raw, place)
     return message
+
+
+def _hint(raw: dict[str, Any]) -> str:
+    """What to store of a whole response, or of something else that is not a message."""
+    for name, where in _WITHIN.items():
+        if isinstance(raw.get(name), list):
+            return f": store {where} of this response"
+    if isinstance(kind := raw.get("type"), str):
+        return f", not only a type: an item of OpenAI Responses of the new kind {kind!r} needs format='responses'"
+    return ""
+
+
+_WITHIN = {
+    "choices": "choices[0].message",
+    "candidates": "candidates[0].content",
+    "output": "each item of output (extend takes them all)",
+}
 
 
 def write(messages: Iterable[Message], format: str) -> list[dict[str, Any]]:
@@ -90,7 +129,7 @@ def _told(raw: dict[str, Any]) -> str | None:
     if "parts" in raw:
         return "gemini" if _is_gemini(raw) else "threadline"
     if not isinstance(role, str):
-        return "responses" if isinstance(raw.get("type"), str) else "threadline"
+        return "responses" if format_of("responses").is_item(raw.get("type")) else None
     if raw.get("type") == "message":
         return "anthropic" if "stop_reason" in raw or "model" in raw else "responses"
     if raw.keys() & _OPENAI_NAMES or role in ("tool", "function"):

@@ -162,7 +162,8 @@ def _dicts(message: Message, names: Names) -> list[Dict]:
     if not assistant:
         blocks.sort(key=_behind_results)
     written["content"] = _content(blocks, own.get("content", "list" if assistant else "string"))
-    written.update((name, value) for name, value in own.items() if name not in ("role", "content", "raw"))
+    if own:
+        written.update((name, value) for name, value in own.items() if name not in ("role", "content", "raw"))
     return [written]
 
 
@@ -287,6 +288,8 @@ def problems(dicts: Sequence[Any]) -> list[str]:
     known: set[str] = set()
     rounds = [_round(given) for given in dicts]
     for at, given in enumerate(dicts):
+        if rounds[at] is _WORDS and (given["role"] == "user" or (given["role"] == "assistant" and at)):
+            continue
         place = f"messages[{at}]"
         if not isinstance(given, dict):
             found.append(f"{place} is no dict")
@@ -299,7 +302,7 @@ def problems(dicts: Sequence[Any]) -> list[str]:
         found += [f"{place}.content[{i}] {what}" for i, block in enumerate(blocks) for what in _flaws(block)]
         found += _problems_of_thinking(blocks, place) if given.get("role") == "assistant" else ()
         if any(rounds[at]):
-            found += _problems_of_round(given.get("role"), blocks, known, place)
+            found += _problems_of_round(given.get("role"), blocks, rounds[at], known, place)
             found += _problems_of_pairs(rounds, at, place)
     return found + _problems_of_end(dicts)
 
@@ -311,9 +314,21 @@ class _Round(NamedTuple):
     results: list[str]
 
 
+_WORDS = _Round([], [])  # of a message that is nothing but words, as most are: it can only stand in the wrong place
+
+
 def _round(given: Any) -> _Round:
+    if _is_words(given):
+        return _WORDS
     blocks = (_blocks(given.get("content")) or []) if isinstance(given, dict) else []
     return _Round(_ids(blocks, "tool_use", "id"), _ids(blocks, "tool_result", "tool_use_id"))
+
+
+def _is_words(given: Any) -> bool:
+    content = given.get("content") if isinstance(given, dict) and "role" in given else None
+    if type(content) is list and len(content) == 1 and type(content[0]) is dict and content[0].get("type") == "text":
+        content = content[0].get("text")
+    return type(content) is str and content != "" and not content.isspace()
 
 
 def _blocks(content: Any) -> list[Any] | None:
@@ -399,9 +414,9 @@ def _problems_of_end(dicts: Sequence[Any]) -> list[str]:
     return [f"messages[{len(dicts) - 1}]: the last message is the assistant's and ends with a blank"] if ends else []
 
 
-def _problems_of_round(role: Any, blocks: list[Any], known: set[str], place: str) -> list[str]:
+def _problems_of_round(role: Any, blocks: list[Any], round: _Round, known: set[str], place: str) -> list[str]:
     """Calls are the assistant's and new; results are the user's, come first, and one for each call."""
-    calls, results = _ids(blocks, "tool_use", "id"), _ids(blocks, "tool_result", "tool_use_id")
+    calls, results = round
     said = []
     if calls and role != "assistant":
         said.append(f"{place}: a tool_use stands in a message of the {role}")
@@ -420,6 +435,8 @@ def _problems_of_pairs(rounds: list[_Round], at: int, place: str) -> list[str]:
     asked = rounds[at - 1].calls if at else []
     answered = rounds[at + 1].results if at + 1 < len(rounds) else []
     orphans, dangling = set(rounds[at].results).difference(asked), set(rounds[at].calls).difference(answered)
+    if not orphans and not dangling:
+        return []
     said = [f"{place}: the tool_result for {id!r} answers no call of the message before" for id in sorted(orphans)]
     return said + [f"{place}: the tool_use {id!r} has no tool_result in the next message" for id in sorted(dangling)]
 
@@ -429,7 +446,7 @@ def _is_result(block: Any) -> bool:
 
 
 def _repeated(ids: list[str]) -> set[str]:
-    return {id for id in ids if ids.count(id) > 1}
+    return {id for id in ids if ids.count(id) > 1} if len(ids) > 1 else set()
 
 
 def _ids(blocks: list[Any], kind: str, field: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from math import isfinite
 from typing import Any, NoReturn
 
@@ -12,7 +13,7 @@ from threadline.core.codec import DEPTH_MAX
 def parsed(text: str) -> dict[str, Any] | str:
     """The object that the text says; the text itself where it does not say one that JSON carries exactly."""
     try:
-        value = json.loads(text, parse_constant=_refuse, parse_float=_finite)
+        value = _decode(text)
     except (ValueError, RecursionError):
         return text
     return value if type(value) is dict and not _deep(value, DEPTH_MAX) else text
@@ -31,7 +32,7 @@ def as_object(args: dict[str, Any] | str) -> dict[str, Any]:
 
 def as_text(args: dict[str, Any] | str) -> str:
     """JSON text of an object in any case, compact as the models write it."""
-    return json.dumps(as_object(args), ensure_ascii=False, separators=(",", ":"))
+    return _encode(as_object(args))
 
 
 def style(text: str, args: dict[str, Any] | str) -> str | None:
@@ -45,14 +46,7 @@ def styled(args: dict[str, Any] | str, name: Any) -> str:
     if isinstance(args, str):
         return args if name == "text" else as_text(args)
     how = _STYLES.get(name) if isinstance(name, str) else None
-    return as_text(args) if how is None else json.dumps(args, **how)
-
-
-_STYLES: dict[str, dict[str, Any]] = {
-    "spaced": {"ensure_ascii": False},
-    "spaced ascii": {},
-    "compact ascii": {"separators": (",", ":")},
-}
+    return as_text(args) if how is None else how(args)
 
 
 def _finite(digits: str) -> float:
@@ -62,3 +56,13 @@ def _finite(digits: str) -> float:
 
 def _refuse(constant: str) -> NoReturn:
     raise ValueError(f"JSON has no {constant}")
+
+
+# Made once: json.loads and json.dumps make theirs anew for every call that asks for anything special.
+_decode = json.JSONDecoder(parse_constant=_refuse, parse_float=_finite).decode
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
+_STYLES: dict[str, Callable[[Any], str]] = {
+    "spaced": json.JSONEncoder(ensure_ascii=False).encode,
+    "spaced ascii": json.JSONEncoder().encode,
+    "compact ascii": json.JSONEncoder(separators=(",", ":")).encode,
+}

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from threadline.core.legal import Mended, Said, is_silent
+from threadline.core.gists import is_silent
+from threadline.core.legal import Mended, Said
 from threadline.formats import attachments, leftovers
 from threadline.formats.arguments import as_object
 from threadline.formats.leftovers import Dict, kind_of, noted
@@ -23,6 +24,9 @@ def fit(said: Sequence[Said], format: str) -> Mended:
     out: list[Said] = []
     repairs: list[str] = []
     for each in reversed(said):  # what comes behind a thought decides whether it led to something
+        if _is_for_anyone(each.message):
+            out.append(each)
+            continue
         message, words = _fitted(each.message, format, leads_on=bool(out) and out[-1].message.role == "assistant")
         repairs += [f"entry {each.seq}: {what}" for what in reversed(words)]
         if message is each.message:
@@ -43,6 +47,17 @@ def written(said: Sequence[Said], format: str) -> tuple[list[Dict], list[str]]:
         return dicts, []
     dicts = target.in_turn(target.write([each.message for each in plain(said)], target.names()))
     return dicts, [f"sent as plain text, calls and results, because {what}" for what in found[:1]]
+
+
+def _is_for_anyone(message: Message) -> bool:
+    """Whether every provider takes a message as it is, wherever it stands: one text, or results in text, mostly."""
+    role, parts = message.role, message.parts
+    if role == "tool":
+        return not [part for part in parts if type(part) is not ToolResult or type(part.output) is not str]
+    if len(parts) != 1 or (role != "user" and role != "assistant"):
+        return False
+    (part,) = parts
+    return type(part) is Text and bool(part.text) and not part.text[-1].isspace()
 
 
 def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, list[str]]:

@@ -274,7 +274,8 @@ def _dicts(message: Message, writing: _Writing) -> list[Dict]:
     role = "model" if message.role == "assistant" else own.get("role", "user")
     written: Dict = {} if role == "absent" else {"role": role}
     written["parts"] = list(map(_snake_part, parts)) if own.get("case") == "snake" else parts
-    written.update((name, value) for name, value in own.items() if name not in ("role", "raw", "case"))
+    if own:
+        written.update((name, value) for name, value in own.items() if name not in ("role", "raw", "case"))
     return [written]
 
 
@@ -319,7 +320,7 @@ def _leftovers_of(part: Part) -> Dict:
     """Without the notes on a response: its tool and how its object was made."""
     if type(part) is not ToolResult:
         return part.extra
-    return {name: value for name, value in part.extra.items() if name not in ("name", "key")}
+    return {name: value for name, value in part.extra.items() if name not in ("name", "key")} if part.extra else {}
 
 
 def _in_order_of_calls(parts: tuple[Part, ...], writing: _Writing) -> Sequence[Part]:
@@ -424,7 +425,7 @@ def problems(dicts: Sequence[Any]) -> list[str]:
             found.append(f"{place} has no parts")
             continue
         camels = [_looked_at(part, place) if isinstance(part, dict) else {} for part in parts]
-        found += [f"{place}.parts[{i}] {what}" for i, part in enumerate(camels) for what in _flaws(part)]
+        found += [f"{place}.parts[{i}] {what}" for i, part in _unless_words(camels) for what in _flaws(part)]
         voice = "model" if role == "model" else "user"
         if turns and turns[-1][1] == voice and not _split_round(turns[-1][2], camels):
             turns[-1][2].extend(camels)
@@ -436,6 +437,15 @@ def problems(dicts: Sequence[Any]) -> list[str]:
 def _looked_at(part: Dict, place: str) -> Dict:
     """A part with its own keys in camelCase: most have them, and are not made anew only to be looked at."""
     return part if part.keys() <= _CAMELS else _camel_part(part, place)
+
+
+def _unless_words(parts: list[Dict]) -> list[tuple[int, Dict]]:
+    """The parts that are anything but text that says something: nothing is wrong with that."""
+    return [
+        (i, part)
+        for i, part in enumerate(parts)
+        if len(part) != 1 or type(part.get("text")) is not str or not part["text"]
+    ]
 
 
 def _split_round(before: list[Dict], behind: list[Dict]) -> bool:
@@ -473,23 +483,26 @@ def _problems_of_turns(turns: list[tuple[int, str, list[Dict]]]) -> list[str]:
     given = [(_given(parts, "functionCall"), _given(parts, "functionResponse")) for _, _, parts in turns]
     for nth, (at, voice, _) in enumerate(turns):
         calls, answers = given[nth]
+        if not calls and not answers:
+            continue
         place = f"contents[{at}]"
         if (voice == "user" and calls) or (voice == "model" and answers):
             said.append(f"{place}: calls are the model's, responses the user's")
             continue
         if calls and (nth == 0 or turns[nth - 1][1] != "user"):
             said.append(f"{place}: a call must come right behind a turn of the user or its responses")
-        behind = given[nth + 1][1] if nth + 1 < len(turns) else []
-        before = given[nth - 1][0] if nth else []
-        said += _unmatched(calls, behind, f"{place}: the call of {{}} has no response in the next turn")
-        said += _unmatched(answers, before, f"{place}: the response of {{}} answers no call of the turn before")
+        if calls:
+            behind = given[nth + 1][1] if nth + 1 < len(turns) else []
+            said += _unmatched(calls, behind, f"{place}: the call of {{}} has no response in the next turn")
+        if answers:
+            before = given[nth - 1][0] if nth else []
+            said += _unmatched(answers, before, f"{place}: the response of {{}} answers no call of the turn before")
     return said + _unsigned(turns)
 
 
 def _given(parts: list[Dict], field: str) -> list[tuple[Any, Any]]:
     """Calls or responses as name and id."""
-    found = [part[field] for part in parts if isinstance(part.get(field), dict)]
-    return [(given.get("name"), given.get("id")) for given in found]
+    return [(given.get("name"), given.get("id")) for part in parts if isinstance(given := part.get(field), dict)]
 
 
 def _unmatched(ours: list[tuple[Any, Any]], theirs: list[tuple[Any, Any]], what: str) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from threadline.core.legal import is_silent
+from threadline.core.gists import is_silent
 from threadline.errors import InvalidMessage
 from threadline.messages import Message, Other, Part, Reasoning, Text, ToolResult
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from functools import cache
 from hashlib import blake2b
 from typing import NamedTuple
 
@@ -32,6 +33,7 @@ class Rule(NamedTuple):
         return f"{self.near(name)[: self.limit - 13]}_{digest}"
 
 
+@cache
 def word(limit: int, stem: str) -> Rule:
     """Letters, digits, underscores and dashes, up to a length."""
     return Rule(re.compile(rf"[a-zA-Z0-9_-]{{1,{limit}}}"), re.compile(r"[^a-zA-Z0-9_-]"), limit, stem)

@@ -186,9 +186,8 @@ class _Writing:
         self.answered = {
             part.call_id
             for message in messages
-            if of_message(message, NAME).get("role") != "function"
             for part in message.parts
-            if type(part) is ToolResult
+            if type(part) is ToolResult and of_message(message, NAME).get("role") != "function"
         }
 
 
@@ -285,6 +284,8 @@ def _say(written: Dict, content: list[Dict], shape: Any) -> bool:
 
 def _field(part: Part) -> str | None:
     """The field of an assistant message that a part of ours stands in, where that is not its content."""
+    if not part.extra:  # where it stood would be noted there
+        return None
     if type(part) is Reasoning and owned(part, NAME):
         return "reasoning_content"
     field = noted(part, NAME, "field")

@@ -25,6 +25,14 @@ _ACTIONS = frozenset({"computer_call", "shell_call", "local_shell_call", "apply_
 _ANSWERS = frozenset({"function_call", "custom_tool_call", *_ACTIONS})
 _NOT_ARGUMENTS = frozenset({"type", "id", "call_id", "status"})
 
+_ITEMS = frozenset({"message", "reasoning", "compaction", "program"})
+_ENDINGS = ("_call", "_output", "_request", "_response", "_reference", "_tools", "_trigger")
+
+
+def is_item(kind: Any) -> bool:
+    """Whether a type is one of an item, also of one that came after us: their names are made alike."""
+    return isinstance(kind, str) and (kind in _ITEMS or kind.endswith(_ENDINGS))
+
 
 # -- reading -------------------------------------------------------------------------------------------
 
@@ -276,7 +284,8 @@ def _speech(role: str, parts: list[Part], own: Dict) -> list[Dict]:
 
 
 def _with_own(written: Dict, own: Dict) -> Dict:
-    written.update((name, value) for name, value in own.items() if name not in ("role", "content", "raw"))
+    if own:
+        written.update((name, value) for name, value in own.items() if name not in ("role", "content", "raw"))
     return written
 
 

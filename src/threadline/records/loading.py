@@ -306,9 +306,10 @@ class _Loading:
             return f"entry {record.seq} does not belong here"
         if not self._follows(record, draft):
             return "it does not fit the chain: it stood elsewhere, or something before it was changed"
-        if record.seq - self._seq - 1 > LOST_MAX:
-            return f"more than {LOST_MAX:,} entries before it are missing"
-        self._mend(record.seq)
+        if record.seq - self._seq > 1:
+            if record.seq - self._seq - 1 > LOST_MAX:
+                return f"more than {LOST_MAX:,} entries before it are missing"
+            self._mend(record.seq)
         if self._comparing:
             self._look(record, draft)
         if not self._comparing and (why := self._append(record, draft)) is not None:

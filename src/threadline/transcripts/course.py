@@ -98,9 +98,10 @@ class Course:
         return not sum(found) and (not found or found[0] > 0 > found[-1])
 
     def _weigh(self, place: int, balance: int) -> None:
-        if len(self._balances) <= place:
-            self._balances.extend(repeat(0, place + 1 - len(self._balances)))
-        self._balances[place] = balance
+        balances = self._balances
+        if len(balances) <= place:
+            balances.extend(repeat(0, place + 1 - len(balances)))
+        balances[place] = balance
 
     def _balance_at(self, place: int) -> int:
         return self._balances[place] if place < len(self._balances) else 0

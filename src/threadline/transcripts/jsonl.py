@@ -87,16 +87,20 @@ class _Reading:
 
     def line(self, offset: int, line: bytes) -> None:
         """A line, or several that were glued together, or one behind a block of NUL bytes."""
+        try:
+            record = records.decode(line)
+            why = self._taken(record)
+        except ValueError as error:
+            self._torn(offset, line, error)
+            return
+        if why is not None:
+            self._report(offset, line, why)
+
+    def _torn(self, offset: int, line: bytes, error: ValueError) -> None:
         if not line.strip(_BLANK):
             if line.strip(b"\r\n"):
                 self._report(offset, line, "a block of NUL bytes or spaces")
             return
-        try:
-            self._record(offset, line, records.decode(line))
-        except ValueError as error:
-            self._torn(offset, line, error)
-
-    def _torn(self, offset: int, line: bytes, error: ValueError) -> None:
         start = len(line) - len(line.lstrip(_BLANK))
         parts = [line[:start], *_GLUED.split(line[start:])]
         if len(parts) == 2 and not start:
@@ -107,12 +111,10 @@ class _Reading:
             self.line(offset, part)
             offset += len(part)
 
-    def _record(self, offset: int, line: bytes, record: records.Record) -> None:
-        if (why := self._taken(record)) is not None:
-            self._report(offset, line, why)
-
     def _taken(self, record: records.Record) -> str | None:
-        """None, or what is wrong with it."""
+        """None, or what is wrong with it; nearly all are entries."""
+        if isinstance(record, records.EntryRecord):
+            return self._entry(record)
         match record:
             case records.FileRecord():
                 if record.version > records.VERSION:
@@ -122,8 +124,6 @@ class _Reading:
                     )
             case records.SessionRecord():
                 return self._session(record)
-            case records.EntryRecord():
-                return self._entry(record)
             case records.DamagedRecord():
                 return f"entry {record.seq} was damaged before it was exported: {record.what}"
             case records.InboxRecord():

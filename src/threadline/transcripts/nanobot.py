@@ -12,6 +12,7 @@ import os
 import re
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
+from collections import deque
 from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +20,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, formats
+from threadline import Entry, InvalidMessage, Media, Message, Reasoning, Session, Text, ToolResult, formats
 from threadline.transcripts.chat import dicts_of
 from threadline.transcripts.course import Course, keep_output, splits_no_pair, standing
 from threadline.transcripts.desk import Desk, Origin
@@ -37,6 +38,7 @@ BOUNDARY = "Continue the active task from the working-memory checkpoint above."
 WORKSPACE = re.compile(r"[0-9a-f]{32}")
 # The fields of a message that a model is sent; all others are nanobot's own.
 SENT = frozenset({"role", "content", "tool_calls", "tool_call_id", "name", "reasoning_content"})
+PLAIN = frozenset({"role", "content", "tool_call_id", "name", "timestamp"})
 HEAD = frozenset({"_type", "key", "created_at", "updated_at", "metadata", "last_consolidated", "last_archived"})
 SAME = ("role", "content", "tool_call_id", "name", "tool_calls", "reasoning_content", "thinking_blocks")
 
@@ -112,7 +114,7 @@ class _Reader:
         self.key = _key(source.path, about)
         self.checkpoint = checkpoint
         self.lines: list[int | None] = []  # the place of each line that nanobot counts; None for a boundary
-        self.tail: list[dict[str, Any]] = []  # the last messages, to tell what of a checkpoint is among them
+        self.tail: deque[dict[str, Any]] = deque(maxlen=64)  # to tell what of a checkpoint is among the messages
         self.boundaries: list[dict[str, Any]] = []
         self.heads: list[dict[str, Any]] = []
         self.provider_state: dict[str, Any] = {}
@@ -141,7 +143,7 @@ class _Reader:
                 self.lines.append(None)
             case _:
                 self.lines.append(self._message(raw))
-                self.tail = [*self.tail[-63:], raw]
+                self.tail.append(raw)
 
     def _message(self, raw: dict[str, Any]) -> int:
         at = iso(raw.get("timestamp"))
@@ -224,7 +226,7 @@ class _Reader:
         """A turn under way: what it has said so far, as far as that is not among the messages already."""
         said = [checkpoint.get("assistant_message"), *_list(checkpoint.get("completed_tool_results"))]
         restored = [raw for raw in said if isinstance(raw, dict) and isinstance(raw.get("role"), str)]
-        new = restored[_overlap(self.tail, restored) :]
+        new = restored[_overlap([*self.tail], restored) :]
         try:
             messages = [message_of(raw) for raw in new]
         except InvalidMessage as error:
@@ -412,6 +414,27 @@ def _line(value: dict[str, Any]) -> bytes:
 
 def message_of(raw: dict[str, Any]) -> Message:
     """A message of ours: what a model is sent, read as OpenAI's; what is nanobot's own, in its meta."""
+    return _plain_message(raw) or _any_message(raw)
+
+
+def _plain_message(raw: dict[str, Any]) -> Message | None:
+    """The same for words and results in plain text, which most lines are: in a third of the time. None for others."""
+    role, content = raw.get("role"), raw.get("content")
+    if type(content) is not str or not PLAIN.issuperset(raw):
+        return None
+    own = {name: value for name, value in raw.items() if name not in SENT}
+    meta: dict[str, Any] = {"openai": {"name": raw["name"]}} if "name" in raw else {}
+    if own:
+        meta[NAME] = own
+    call_id = raw.get("tool_call_id")
+    if role == "tool" and type(call_id) is str:
+        return Message("tool", (ToolResult(call_id, content),), meta)
+    if role in ("user", "assistant", "system") and content and "tool_call_id" not in raw:
+        return Message(role, (Text(content),), meta)
+    return None
+
+
+def _any_message(raw: dict[str, Any]) -> Message:
     sent = {name: value for name, value in raw.items() if name in SENT}
     own = {name: value for name, value in raw.items() if name not in SENT}
     sent["content"], private = _without_private(sent.get("content"))

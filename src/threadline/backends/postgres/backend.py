@@ -8,7 +8,9 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
+from itertools import pairwise
 from time import sleep
 from typing import Any, TypeVar, cast
 
@@ -55,7 +57,7 @@ from threadline.backends.postgres import (
 from threadline.backends.postgres.appends import Charged
 from threadline.backends.postgres.changes import Bell, Teller
 from threadline.backends.postgres.claims import Claim
-from threadline.backends.postgres.connections import LIMIT, Pool, without_password
+from threadline.backends.postgres.connections import LIMIT, OneMoment, Pool, without_password
 from threadline.backends.postgres.places import Taken
 from threadline.backends.postgres.rows import record_of
 from threadline.backends.postgres.search import search as answered
@@ -77,6 +79,7 @@ PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a re
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
 UNDONE_PAUSE_S = 0.005
 NOTHING_SEEN = (0, 0)
+AFTER_ALL = b"\xff" * 64  # no id of a tree is as great
 REMEMBERED = 10_000  # sessions of which the last head is remembered
 
 T = TypeVar("T")
@@ -92,6 +95,7 @@ class PostgresBackend:
         self._durable = durability == "full"
         self._read_only = read_only
         self._pool = Pool(url, connections)
+        self._source: Pool | OneMoment = self._pool  # of the connection for the next call
         self._bell = Bell(self._pool)
         self._teller = Teller(partial(self._run, changes.tell))
         self._claim = Claim(self._pool)
@@ -282,7 +286,7 @@ class PostgresBackend:
         gone = undone = 0
         failed: psycopg.Error
         while True:
-            connection = self._pool.take()
+            connection = self._source.take()
             try:
                 return operation(connection, *arguments)
             except UNDONE as error:
@@ -291,7 +295,7 @@ class PostgresBackend:
                 failed, again = error, is_gone(error, connection) and gone < len(PAUSES_S)
                 gone += 1
             finally:
-                self._pool.give(connection)
+                self._source.give(connection)
             if not again:
                 raise translated(failed) from failed
             sleep(PAUSES_S[gone - 1] if gone else UNDONE_PAUSE_S)
@@ -443,7 +447,7 @@ class PostgresBackend:
     def about(self, ref: Ref) -> About:
         return self._run(transactions.about_now, ref)
 
-    def record(self, ref: Ref) -> Record:
+    def record(self, ref: Ref, *, spent: bool = True) -> Record:
         found = self._one("record", (ref.tree, ref.number))
         if found is None:
             raise NotFound("session", ref.id)
@@ -503,15 +507,18 @@ class PostgresBackend:
         return self._run(verify, progress)
 
     def backup(self, path: str, progress: OnProgress | None = None) -> None:
-        """A file with all sessions, each as it was at one moment during the copy. A server's own backups hold more."""
+        """A file with all sessions as they were when it began, all at the same moment. On a cluster each node has a
+        moment of its own; a server's own backups hold more."""
         from threadline.backends.copying import copy_sessions
         from threadline.backends.sqlite import files
         from threadline.backends.sqlite.backend import SqliteBackend
 
-        with files.unfinished(path) as partial_path:
+        with files.unfinished(path) as partial_path, OneMoment(self._pool) as moment:
+            then = copy(self)
+            then._source = moment
             backup = SqliteBackend(partial_path, durability="relaxed")
             try:
-                report = copy_sessions(self, backup, self._told(progress))
+                report = copy_sessions(then, backup, self._told(progress))
             finally:
                 backup.close()
             if report.problems:
@@ -523,7 +530,9 @@ class PostgresBackend:
         total = self.stats()["entries"]
         return lambda reached: progress(Progress(reached.entries, total, "entry"))
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, progress: OnProgress | None = None) -> dict[str, Any]:
+        entries = self._count_entries(progress)
+
         def read(connection: Connection) -> dict[str, Any]:
             counts, (size,), (version,) = (one(connection, name) for name in ("counts", "sizes", "version"))
             return {
@@ -532,12 +541,24 @@ class PostgresBackend:
                 "schema_version": version,
                 "sessions": counts[0],
                 "logs": counts[1],
-                "entries": counts[2],
-                "blobs": counts[3],
+                "entries": entries,
+                "blobs": counts[2],
                 "size_bytes": size,
+                "dead_rows": one(connection, "roughly")[1],
             }
 
         return self._run(read)
+
+    def _count_entries(self, progress: OnProgress | None) -> int:
+        """In steps, where somebody wants to know: 16 of them, by how the ids of trees begin."""
+        if progress is None:
+            return int(self._run(one, "entries_of_trees", (b"", AFTER_ALL))[0])
+        (most, _), found = self._run(one, "roughly"), 0
+        bounds = [b"", *(bytes([16 * step]) for step in range(1, 16)), AFTER_ALL]
+        for first, following in pairwise(bounds):
+            found += self._run(one, "entries_of_trees", (first, following))[0]
+            progress(Progress(found, max(found, most), "entry"))
+        return found
 
 
 def _conflict(taken: Taken) -> Conflict:

@@ -45,7 +45,7 @@ class Bell:
         self._mutex = threading.Lock()
         self._rope: tuple[int, int] | None = None  # a pipe: what is written into its second end wakes who waits
         self._connection: Connection | None = None
-        self._deaf = False
+        self._deaf = self._pooled = False
 
     def ring(self) -> None:
         if self._rope is not None and self._pid == os.getpid():
@@ -80,13 +80,17 @@ class Bell:
         return bool(found)
 
     def _listen(self) -> None:
-        """Where that is impossible, on a standby or while the server is away, looking must do."""
-        if self._connection is not None:
+        """Where that is impossible, on a standby, behind a pooler or while the server is away, looking must do."""
+        if self._connection is not None or self._pooled:
             return
         try:
             connection = self._pool.beside()
         except ThreadlineError:
             self._deaf = True
+            return
+        if connection.pooled:  # what we set there would stay behind on a connection of others, who would hear for us
+            self._pool.end(connection)
+            self._pooled = True
             return
         try:
             connection.execute(SQL["listen"])

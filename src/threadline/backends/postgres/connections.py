@@ -30,14 +30,22 @@ def connect(url: str) -> Connection:
     """A connection on which every statement is a transaction of its own. Raises StoreFailed or StoreBusy."""
     try:
         connection = Connection.connect(url, autocommit=True, **_defaults(url))
+        connection.pooled = _is_pooled(connection)
     except psycopg.Error as error:
         ours = translated(error)
         if isinstance(ours, StoreFailed):
             ours = StoreFailed(f"no connection to the server ({str(error).strip()}): nothing was written")
         raise ours from error
-    connection.prepare_threshold = 0
+    connection.prepare_threshold = None if connection.pooled else 0
     connection.adapters.register_dumper(int, Int8BinaryDumper)  # one type for all numbers, so one plan a statement
     return connection
+
+
+def _is_pooled(connection: Connection) -> bool:
+    """Whether the process that answers is another than the one that greeted us: a pooler chose it, and may choose
+    another one for the next transaction. A statement that is prepared there under a name may be somebody else's."""
+    answered = connection.execute("SELECT pg_backend_pid()", prepare=False).fetchone()
+    return answered != (connection.info.backend_pid,)
 
 
 def _defaults(url: str) -> dict[str, Any]:
@@ -163,11 +171,39 @@ class Pool:
         self._renew()
 
 
+class OneMoment:
+    """In the place of a pool: one connection, which sees the whole store as it was when its transaction began. Leaving
+    the block ends it."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    def __enter__(self) -> OneMoment:
+        self._connection = self._pool.beside()
+        try:
+            self._connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
+            self._connection.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        except psycopg.Error as error:
+            self._pool.end(self._connection)
+            raise translated(error) from error
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._pool.end(self._connection)
+
+    def take(self) -> Connection:
+        return self._connection
+
+    def give(self, connection: Connection) -> None:
+        """It stays where it is."""
+
+
 def is_quiet(connection: Connection) -> bool:
     """Whether nothing waits to be read: on an idle connection that could only be the server's goodbye."""
-    poll = select.poll()
-    poll.register(connection.pgconn.socket, select.POLLIN)
-    return not poll.poll(0)
+    if connection.ear is None:
+        connection.ear = select.poll()
+        connection.ear.register(connection.pgconn.socket, select.POLLIN)
+    return not connection.ear.poll(0)
 
 
 _pools: weakref.WeakSet[Pool] = weakref.WeakSet()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
+from threadline.backends.postgres.connections import IDLE
 from threadline.backends.postgres.places import realm_of
 from threadline.backends.postgres.statements import Connection, Statement, many, run
 from threadline.backends.postgres.transactions import Transaction
@@ -37,6 +38,8 @@ def act(connection: Connection, durable: bool, place: Place, deed: Deed[T]) -> T
 
 def consult(connection: Connection, place: Place, deed: Deed[T]) -> T:
     """Run a deed that changes nothing, on one moment."""
+    if connection.pgconn.transaction_status != IDLE:  # that of a backup
+        return deed(shelf(connection, place))[1]
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
         return deed(shelf(connection, place))[1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import select
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeAlias
@@ -24,9 +25,12 @@ Statement: TypeAlias = tuple[str, Values]
 
 
 class Connection(psycopg.Connection[tuple[Any, ...]]):
-    """A connection that knows which statements are prepared on it by ourselves: see wire.py."""
+    """A connection that knows which statements are prepared on it by ourselves (see wire.py), how to hear whether the
+    server said anything unasked, and whether a pooler stands between us and the server."""
 
     prepared: frozenset[bytes] = frozenset()
+    ear: select.poll | None = None
+    pooled: bool = False
 
 
 # The transaction was certainly undone, and the same again may well succeed.

@@ -2,11 +2,12 @@
 
 The driver's own way looks at the type of every value, every time, and costs as much as all the rest of an append. Here
 the types are known beforehand: values go over the wire in PostgreSQL's binary format, and a statement is prepared
-once per connection under our own name."""
+once per connection under our own name; behind a pooler, where names are not ours alone, it is sent along each time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cache
 from struct import Struct
 from threading import get_ident, main_thread
 from typing import Any
@@ -28,11 +29,16 @@ _BINARY = 1
 
 def prepare(connection: Connection, name: bytes, count: int) -> None:
     """Make a statement known to the server, once per connection. `count` is how many values it takes."""
-    if name not in connection.prepared:
-        statement = SQL[name.decode()].replace("%s", "{}").format(*(f"${n}" for n in range(1, count + 1)))
-        connection.pgconn.send_prepare(name, statement.encode())
+    if name not in connection.prepared and not connection.pooled:
+        connection.pgconn.send_prepare(name, _numbered(name, count))
         _finished(connection)
         connection.prepared |= {name}
+
+
+@cache
+def _numbered(name: bytes, count: int) -> bytes:
+    """The statement with its values numbered, as the server wants them."""
+    return SQL[name.decode()].replace("%s", "{}").format(*(f"${n}" for n in range(1, count + 1))).encode()
 
 
 def call(connection: Connection, name: bytes, values: Sequence[Value]) -> list[int]:
@@ -49,6 +55,9 @@ def call(connection: Connection, name: bytes, values: Sequence[Value]) -> list[i
 def _run(connection: Connection, name: bytes, values: Sequence[Value]) -> PGresult:
     """In the main thread so that Ctrl-C gets through; no other thread ever hears of it, and there waiting in one go is
     cheaper by half: the interpreter's lock changes hands once."""
+    if connection.pooled:
+        connection.pgconn.send_query_params(_numbered(name, len(values)), values, None, (_BINARY,) * len(values))
+        return _finished(connection)
     if get_ident() == _MAIN:
         connection.pgconn.send_query_prepared(name, values, (_BINARY,) * len(values))
         return _finished(connection)

@@ -23,6 +23,7 @@ from threadline.backends.backend import (
     Piece,
     Portion,
     Problem,
+    Progress,
     Query,
     Record,
     Ref,
@@ -81,6 +82,7 @@ else:
     memory = Lazily("threadline.backends.sqlite.memory")
     search = Lazily("threadline.backends.sqlite.search")
 
+LOGS_AT_ONCE = 10_000  # whose entries are counted in one go
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
 Afterwards = Callable[[Any], Any]
 
@@ -95,8 +97,9 @@ class SqliteBackend:
     """See `Backend` for what each method promises."""
 
     def __init__(self, path: str, *, durability: str = "full", read_only: bool = False, vfs: str | None = None) -> None:
-        self._path = path
         self._memory = path == ":memory:"
+        # Whatever name it is opened by: writers through a link queue at the same lock, as SQLite finds the same WAL.
+        self._path = path = path if self._memory else os.path.realpath(path)
         self._synchronous = DURABILITY[durability]
         self._read_only = read_only
         self._vfs = vfs
@@ -108,7 +111,7 @@ class SqliteBackend:
         self._wiping = Wiping(self._wipe)
         self._recents = Recents()
         self._bell = Bell(self._reading, alone=self._memory)
-        self._claim = Claim(None if self._memory else os.path.realpath(path))
+        self._claim = Claim(None if self._memory else path)
         # Last of what a forked child renews: from here on a fork in another thread may find this store.
         self._pool = Pool(self._connect, single=self._memory, in_child=self._start_writers)
         self._writers = Writers(None, self._commit)
@@ -129,7 +132,7 @@ class SqliteBackend:
             with no_fork():
                 files.look(self._path, must_exist=self._read_only)
         if self._read_only:
-            with self._reading() as connection:
+            with files.readable(self._path), self._reading() as connection:
                 files.check(connection, self._path)
             return
         if not self._memory:
@@ -473,12 +476,12 @@ class SqliteBackend:
         with self._reading() as connection:
             return transactions.about_now(connection, ref)
 
-    def record(self, ref: Ref) -> Record:
+    def record(self, ref: Ref, *, spent: bool = True) -> Record:
         with self._reading() as connection:
             found = one(connection, "record", (ref.number,))
             if found is None:
                 raise NotFound("session", ref.id)
-            return sessions.records_of(connection, [found])[0]
+            return sessions.records_of(connection, [found])[0] if spent else sessions.record_of(found)
 
     def records(self, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
         with self._reading() as connection:
@@ -638,23 +641,37 @@ class SqliteBackend:
         with self._reading() as connection, our_errors():
             files.backup(connection, path, progress)
 
-    def stats(self) -> dict[str, Any]:
+    def stats(self, progress: OnProgress | None = None) -> dict[str, Any]:
+        entries = self._count_entries(progress)
         with self._reading() as connection:
-            counts = one(connection, "counts")
+            sessions, logs, blobs, owed = one(connection, "counts")
             pages, size = connection.pragma("page_count"), connection.pragma("page_size")
             return {
                 "path": self._path,
                 "engine": f"SQLite {apsw.sqlite_lib_version()}",
                 "schema_version": connection.pragma("user_version"),
-                "sessions": counts[0],
-                "logs": counts[1],
-                "entries": counts[2],
-                "blobs": counts[3],
+                "sessions": sessions,
+                "logs": logs,
+                "entries": entries,
+                "blobs": blobs,
                 "size_bytes": pages * size,
                 "free_bytes": connection.pragma("freelist_count") * size,
                 "wal_bytes": files.size(self._path + "-wal"),
                 "reserve_bytes": self._reserve.size_bytes,
+                "pending_erasures": owed,
             }
+
+    def _count_entries(self, progress: OnProgress | None) -> int:
+        """In steps: a reader that looks at one moment for long keeps the WAL from being emptied."""
+        with self._reading() as connection:
+            most, logs = one(connection, "extent")
+        found = 0
+        for first in range(0, logs, LOGS_AT_ONCE):
+            with self._reading() as connection:
+                found += one(connection, "entries_of_logs", (first, first + LOGS_AT_ONCE))[0]
+            if progress is not None:
+                progress(Progress(found, max(found, most), "entry"))
+        return found
 
 
 # -- commits -------------------------------------------------------------------------------------------

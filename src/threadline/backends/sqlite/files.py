@@ -10,7 +10,7 @@ import apsw
 
 from threadline.backends import sql
 from threadline.backends.backend import OnProgress, Progress
-from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline, TooNew
+from threadline.errors import Conflict, InvalidArgument, NotFound, NotThreadline, ReadOnly, StoreFailed, TooNew
 
 APPLICATION_ID = 0x74686C6E  # "thln": other programs' files are never touched
 SCHEMA_VERSION = 1
@@ -104,6 +104,18 @@ def check(connection: apsw.Connection, path: str) -> None:
     """Raise unless this is a store of ours that we can read. For read-only stores, which nobody upgrades."""
     if version_of(connection, path) == 0:
         raise NotThreadline(path, "it is empty")
+
+
+@contextmanager
+def readable(path: str) -> Iterator[None]:
+    """Say what reading needs: SQLite makes a file beside the database, in which readers and writers meet."""
+    try:
+        yield
+    except (ReadOnly, apsw.ReadOnlyError, apsw.CantOpenError) as error:
+        raise StoreFailed(
+            f"{path} cannot be read here ({error}): reading makes {os.path.basename(path)}-shm beside it. "
+            "Let this user write to the folder, or open a copy of the file"
+        ) from error
 
 
 def backup(connection: apsw.Connection, target: str, progress: OnProgress | None = None) -> None:

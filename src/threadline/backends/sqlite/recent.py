@@ -16,7 +16,7 @@ import apsw
 from threadline.backends.backend import Ref
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.rows import many, one, readable
-from threadline.core.entries import Known, Row, known_of
+from threadline.core.entries import Known, Row, known_of, row_of
 
 ROWS_BYTES = 4 * 1024 * 1024  # of bodies, for each connection: some dozens of contexts
 ROW_BYTES = 64 * 1024  # a body above that costs more to keep than to read again
@@ -41,9 +41,9 @@ class Recent:
 
     def keep(self, log: int, rows: Iterable[Row]) -> None:
         """Remember those that were found whole."""
-        kept = [row for row in rows if isinstance(row, Known) and len(row.body) <= ROW_BYTES]
-        self._logs[log].update((row.seq, row) for row in kept)
-        self._size += _size(kept)
+        kept = {row.seq: row for row in rows if isinstance(row, Known) and len(row.body) <= ROW_BYTES}
+        self._logs[log].update(kept)
+        self._size += _size(kept.values())
         while self._size > ROWS_BYTES:
             self._size -= _size(self._logs.pop(next(iter(self._logs))).values())
 
@@ -57,7 +57,7 @@ Recents = WeakKeyDictionary[apsw.Connection, Recent]
 
 
 def _size(rows: Iterable[Known]) -> int:
-    return sum(len(row.body) for row in rows)
+    return sum([len(row.body) for row in rows])
 
 
 class RecentLog(PiecedLog):
@@ -93,8 +93,8 @@ class RecentLog(PiecedLog):
 
     def _looked_up(self, connection: apsw.Connection, log: int, low: int, high: int) -> list[Row]:
         here = PiecedLog(self._ref, partial(_select, connection))
-        found = here._page(log, low, high, high - low + 1, True)
-        return [known_of(row) if row.looks_whole() else row for row in found]
+        found = map(known_of, here._found(log, low, high, high - low + 1, True))
+        return [row if Row.looks_whole(row) else row_of(row) for row in map(here._whole, found)]
 
 
 def _select(connection: apsw.Connection, name: str, values: tuple[Any, ...]) -> list[Any]:

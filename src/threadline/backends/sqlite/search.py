@@ -11,7 +11,7 @@ import apsw
 
 from threadline.backends import sql
 from threadline.backends.backend import Piece, Record, Ref
-from threadline.backends.blobs import MARK, decompress, packed, unpack
+from threadline.backends.blobs import MARKS, decompress, whole
 from threadline.backends.log import PiecedLog
 from threadline.backends.searching import FEW, Listing, Place, Reader, Spot, answers, find, readable, spot_in
 from threadline.backends.sqlite import rows
@@ -148,14 +148,19 @@ def _role_term(role: str) -> str:
 
 
 def _whole(connection: apsw.Connection, log: int, row: Row) -> Row:
-    """The row with its large strings put back. One that cannot be is left as it is: its digest tells."""
-    if type(row.body) is not bytes or row.body[:1] != MARK:
+    """The row with its body as it was written. One that cannot be is left as it is: its digest tells."""
+    if type(row.body) is not bytes or row.body[:1] not in MARKS:
         return row
     with suppress(Damaged):
-        cut = packed(row.body)
-        blobs = {name: one(connection, "blob", (log, row.seq, name)) for name in cut.names}
-        return row._replace(body=unpack(cut, {name: decompress(found[0]) for name, found in blobs.items() if found}))
+        return row._replace(body=whole(row.body, partial(_blob, connection, log, row.seq)))
     return row
+
+
+def _blob(connection: apsw.Connection, log: int, seq: int, name: bytes) -> bytes:
+    found = one(connection, "blob", (log, seq, name))
+    if found is None:
+        raise Damaged(None, seq, "a large part of it is missing")
+    return decompress(found[0])
 
 
 def expected(connection: apsw.Connection) -> Iterator[tuple[int, int, int]]:

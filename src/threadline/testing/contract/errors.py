@@ -58,6 +58,11 @@ class ErrorsContract(Contract):
             lambda s: s.update(model=7),
             lambda s: s.fork(9),
             lambda s: s.note([]),
+            lambda s: s.append("hi", format="fax"),
+            lambda s: list(s.entries(limit=-1)),
+            lambda s: list(s.entries(kinds=5)),
+            lambda s: s.repair(5),
+            lambda s: s.context().fingerprint(-1),
         ],
     )
     def test_what_is_refused_is_refused_by_an_error_of_ours(
@@ -76,6 +81,16 @@ class ErrorsContract(Contract):
 
         assert caught.value.place.endswith("parts[0].args.list[1].when")
         assert "datetime" in caught.value.why
+
+    def test_a_place_that_is_very_deep_is_shown_by_its_ends(self, session: Session) -> None:
+        deep: dict[str, Any] = {}
+        for _ in range(10_000):
+            deep = {"a": deep}
+        with pytest.raises(InvalidMessage) as caught:
+            session.note(deep)
+
+        assert len(str(caught.value)) < 400
+        assert len(caught.value.place) > 400
 
     def test_not_found_names_what_was_asked_for(self, session: Session) -> None:
         with pytest.raises(NotFound) as caught:

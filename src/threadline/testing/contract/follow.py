@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from threadline import InvalidArgument, Session, Store
+from threadline import Closed, InvalidArgument, Session, Store
 from threadline.testing.contract.workshop import A_SECOND, NOON, Contract, OpenStore, talk
 
 SOON_S = 0.05
@@ -36,6 +36,13 @@ class FollowContract(Contract):
         assert list(session.follow(timeout=0)) == list(session.entries())
         assert [entry.seq for entry in session.follow(after=3, timeout=0)] == [4, 5]
         assert [entry.seq for entry in session.follow(after=9, timeout=0)] == []
+
+    def test_a_closed_store_cannot_be_followed(self, store: Store, session: Session) -> None:
+        session.append("hi")
+        store.close()
+
+        with pytest.raises(Closed):
+            list(session.follow(timeout=0))
 
     def test_what_is_written_while_somebody_waits_comes_at_once(self, session: Session) -> None:
         with meanwhile(lambda: session.append("hello")):

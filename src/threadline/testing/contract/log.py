@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
 import pytest
@@ -165,6 +165,21 @@ class LogContract(Contract):
 
         assert (before, session.head) == (0, 1)
 
+    def test_a_batch_takes_nothing_after_its_block(self, session: Session) -> None:
+        with session.batch() as b:
+            b.append("in time")
+
+        with pytest.raises(InvalidArgument, match="ended"):
+            b.append("too late, and it would be lost")
+        assert session.head == 1
+
+    def test_a_batch_whose_block_failed_takes_nothing_more(self, session: Session) -> None:
+        with pytest.raises(ZeroDivisionError), session.batch() as b:
+            b.append(str(1 / 0))
+
+        with pytest.raises(InvalidArgument, match="ended"):
+            b.append("too late")
+
     def test_a_batch_writes_in_order(self, session: Session) -> None:
         talk(session, 2)
 
@@ -182,6 +197,18 @@ class LogContract(Contract):
             b.clear()
 
         assert [(entry.seq, entry.kind) for entry in b.entries] == [(1, "message"), (2, "message"), (3, "clear")]
+
+    def test_each_append_of_a_batch_has_its_own_time(self, store: Store) -> None:
+        times = [datetime(2026, 1, day, tzinfo=UTC) for day in (4, 2, 9, 3)]
+        session = store.new()
+        with session.batch() as b:
+            for number, at in enumerate(times[:2]):
+                b.append(f"{number}", at=at)
+            b.note({}, at=times[2])
+            b.append("last", at=times[3])
+
+        assert [entry.at for entry in session.entries()] == times
+        assert b.entries == list(session.entries())
 
     def test_an_exception_in_the_block_writes_nothing(self, session: Session) -> None:
         def interrupted() -> None:

@@ -476,6 +476,17 @@ class SearchContract(Contract):
 
         assert (session.info, list(session.entries())) == before
 
+    def test_stats_say_what_the_index_lacks(self, store: Store) -> None:
+        told: list[Any] = []
+        store.new().extend(["giraffe", "zebra"])
+        before = store.stats()["unindexed"]
+        store.index()
+
+        assert before >= 2
+        assert store.stats(progress=told.append)["unindexed"] == 0
+        assert (told[-1].done, told[-1].unit) == (2, "entry")
+        assert told[-1].total >= 2
+
 
 class DurableSearchContract(Contract):
     """Searching what is opened again."""

@@ -42,7 +42,7 @@ class ViewContract(Contract):
         assert told(session) == ["hi"]
         assert session.entry(1).message == hidden
 
-    @pytest.mark.parametrize("last", [0, 1, 2, 3, 4, 99])
+    @pytest.mark.parametrize("last", [0, 1, 2, 3, 4, 99, 10**30])
     def test_the_last_entries_are_the_end_of_the_view(self, session: Session, last: int) -> None:
         talk(session, 1)
         session.note({"in": "between"})

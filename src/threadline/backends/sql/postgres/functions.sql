@@ -80,15 +80,16 @@ DECLARE
     beneath      bigint;
     changed      boolean;
     said_by      text;
+    setting      text;           -- as it was made: an assignment costs a tenth of a statement
 BEGIN
     -- Durable is what the caller was promised, whatever this connection was told before.
     IF NOT durable THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
+        setting := set_config('synchronous_commit', 'off', true);
     ELSIF current_setting('synchronous_commit') = 'off' THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
+        setting := set_config('synchronous_commit', 'on', true);
     END IF;
     IF current_setting('lock_timeout') = '0' THEN      -- nobody waits for ever
-        PERFORM set_config('lock_timeout', '30s', true);
+        setting := set_config('lock_timeout', '30s', true);
     END IF;
 
     SELECT * INTO h FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
@@ -281,10 +282,11 @@ BEGIN
     END LOOP;
 
     h.updated_at := greatest(latest, h.updated_at + 1);
+    h.late := threadline.late(h.updated_at);
     UPDATE threadline.head t
     SET    opened = h.opened, updated_at = h.updated_at, head = h.head, chain = h.chain, shown = h.shown,
            total = h.total, open = h.open, asked = h.asked, pending = h.pending, messages = h.messages,
-           tokens = h.tokens, late = threadline.late(h.updated_at),
+           tokens = h.tokens, late = h.late,
            seal = threadline.head_seal(the_tree, the_session, h.realm, h.log, h.status, h.opened, h.updated_at)
     WHERE  t.tree = the_tree AND t.session = the_session;
     answer[3] := h.opened;
@@ -293,8 +295,11 @@ END
 $$;
 
 -- `append` is the common case of `write`, and costs half of it: one entry without tool calls or results, in a session that
--- has its opening words. The UPDATE waits for the session's other writers and then sees what they left. Where it finds
--- nothing to update, or the key is known, `write` says why.
+-- has its opening words. The UPDATE waits for the session's other writers and then sees what they left; with a key or a
+-- lease the row is locked first. Where there is nothing to update, or the key is known, `write` says why.
+--
+-- A key is not looked up where only the own log can hold it, but inserted, and found known if that fails: a lookup in a
+-- partitioned table is planned anew every time, and costs more than all the rest.
 
 CREATE OR REPLACE FUNCTION threadline.append(
     the_tree     bytea,
@@ -316,30 +321,64 @@ CREATE OR REPLACE FUNCTION threadline.append(
 LANGUAGE plpgsql VOLATILE
 AS $$
 DECLARE
-    h            record;
+    its_log      bigint;
+    its_head     bigint;
+    its_chain    bytea;
+    its_view     bigint;
+    its_shown    bigint;
+    its_total    bigint;
+    its_open     bigint;
+    its_asked    bigint;
+    its_lease    bytea;
+    alone        boolean;
     seen         bigint := CASE WHEN the_voice > 0 THEN 1 ELSE 0 END;
-    known        boolean := false;
+    fits         boolean := the_moment >= threadline.clock() - 10000000;    -- or it may be late by the time it is written
+    setting      text;
 BEGIN
     IF NOT durable THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
+        setting := set_config('synchronous_commit', 'off', true);
     ELSIF current_setting('synchronous_commit') = 'off' THEN
-        PERFORM set_config('synchronous_commit', 'on', true);
+        setting := set_config('synchronous_commit', 'on', true);
     END IF;
     IF current_setting('lock_timeout') = '0' THEN
-        PERFORM set_config('lock_timeout', '30s', true);
+        setting := set_config('lock_timeout', '30000', true);
     END IF;
 
-    IF the_key IS NOT NULL THEN
-        PERFORM 1 FROM threadline.head t WHERE t.tree = the_tree AND t.session = the_session FOR UPDATE;
-        SELECT true INTO known
-        FROM   threadline.share s
-        JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log
-                               AND t.key IN (the_key, threadline.hidden(the_key))
-                               AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
-        WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
+    IF fits AND (the_key IS NOT NULL OR the_lease IS NOT NULL) THEN
+        SELECT t.log, t.head, t.lease INTO its_log, its_head, its_lease
+        FROM   threadline.head t
+        WHERE  t.tree = the_tree AND t.session = the_session AND t.status = 0 AND t.opened = 2
+        FOR UPDATE;
+        fits := FOUND AND (the_expect IS NULL OR its_head = the_expect)
+                AND (its_lease IS NULL AND the_lease IS NULL OR threadline.may_write(its_lease, the_lease));
+        IF fits AND the_key IS NOT NULL THEN
+            -- A key can only be known in its own log, as it is, where the session reads no other and nothing is redacted.
+            SELECT l.redacted = 0 AND NOT EXISTS (SELECT 1 FROM threadline.share s
+                                                  WHERE  s.tree = the_tree AND s.session = the_session
+                                                  AND    s.log <> its_log)
+            INTO   alone
+            FROM   threadline.log l
+            WHERE  l.tree = the_tree AND l.log = its_log;
+            IF NOT alone THEN
+                PERFORM 1
+                FROM   threadline.share s
+                JOIN   threadline.key t ON t.tree = s.tree AND t.log = s.log
+                                       AND t.key IN (the_key, threadline.hidden(the_key))
+                                       AND t.seq >= s.first AND t.seq + t.count - 1 <= s.last
+                WHERE  s.tree = the_tree AND t.tree = the_tree AND s.session = the_session;
+                fits := NOT FOUND;
+            END IF;
+            IF fits THEN
+                INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal)
+                VALUES (the_tree, its_log, the_key, its_head + 1, 1, the_identity,
+                        threadline.key_seal(the_tree, its_log, the_key, its_head + 1, 1, the_identity))
+                ON CONFLICT DO NOTHING;
+                fits := FOUND;
+            END IF;
+        END IF;
     END IF;
 
-    IF known IS NOT TRUE THEN
+    IF fits THEN
         UPDATE threadline.head t
         SET    updated_at = greatest(the_moment, t.updated_at + 1),
                head = t.head + 1,
@@ -349,15 +388,17 @@ BEGIN
                total = t.total + seen * the_size,
                tokens = t.tokens + seen * the_size,
                asked = CASE the_voice WHEN 2 THEN t.head + 1 WHEN 3 THEN 0 ELSE t.asked END,
-               late = threadline.late(greatest(the_moment, t.updated_at + 1)),
+               late = NULL,
                seal = threadline.head_seal(t.tree, t.session, t.realm, t.log, t.status, t.opened,
                                            greatest(the_moment, t.updated_at + 1))
         WHERE  t.tree = the_tree AND t.session = the_session AND t.status = 0 AND t.opened = 2
         AND    (the_expect IS NULL OR t.head = the_expect)
-        AND    (t.lease IS NULL AND the_lease IS NULL OR threadline.may_write(t.lease, the_lease))
-        RETURNING t.log, t.head, t.chain, t.view, t.shown, t.total, t.open, t.asked INTO h;
+        AND    (t.lease IS NULL OR its_lease IS NOT NULL)    -- which was looked at, above
+        RETURNING t.log, t.head, t.chain, t.view, t.shown, t.total, t.open, t.asked
+        INTO its_log, its_head, its_chain, its_view, its_shown, its_total, its_open, its_asked;
+        fits := FOUND;
     END IF;
-    IF known OR NOT FOUND THEN
+    IF NOT fits THEN
         RETURN threadline.write(
             the_tree, the_session, the_expect, the_lease, durable, ARRAY[the_key], ARRAY[the_identity], ARRAY[1],
             ARRAY[the_moment], ARRAY[the_kind], ARRAY[the_time], ARRAY[the_size], ARRAY[the_voice], ARRAY[the_digest], ARRAY[the_usage],
@@ -366,14 +407,9 @@ BEGIN
 
     INSERT INTO threadline.entry
         (tree, log, seq, at, tokens, view, shown, total, open, asked, voice, kind, digest, chain, key, usage, body)
-    VALUES (the_tree, h.log, h.head, the_time, the_size, h.view, h.shown, h.total, h.open, h.asked,
-            the_voice, the_kind, the_digest, h.chain, the_key, the_usage, the_body);
-    IF the_key IS NOT NULL THEN
-        INSERT INTO threadline.key (tree, log, key, seq, count, identity, seal)
-        VALUES (the_tree, h.log, the_key, h.head, 1, the_identity,
-                threadline.key_seal(the_tree, h.log, the_key, h.head, 1, the_identity));
-    END IF;
-    RETURN ARRAY[0, h.head - 1, 2, h.head, 1, 1];
+    VALUES (the_tree, its_log, its_head, the_time, the_size, its_view, its_shown, its_total, its_open, its_asked,
+            the_voice, the_kind, the_digest, its_chain, the_key, the_usage, the_body);
+    RETURN ARRAY[0, its_head - 1, 2, its_head, 1, 1];
 END
 $$;
 
@@ -484,9 +520,10 @@ CREATE OR REPLACE FUNCTION threadline.clock() RETURNS bigint LANGUAGE sql VOLATI
 AS $$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$;
 
 -- `updated_at` is what a caller said. Where that is more than half a minute ago, followers would not find the change by
--- it, so the head row says when it really was.
+-- it, so the head row says when it really was. STABLE although it asks the clock: in an UPDATE of a distributed table
+-- Citus takes no VOLATILE function.
 
-CREATE OR REPLACE FUNCTION threadline.late(updated_at bigint) RETURNS bigint LANGUAGE sql VOLATILE PARALLEL SAFE
+CREATE OR REPLACE FUNCTION threadline.late(updated_at bigint) RETURNS bigint LANGUAGE sql STABLE PARALLEL SAFE
 AS $$ SELECT CASE WHEN updated_at < threadline.clock() - 30000000 THEN threadline.clock() END $$;
 
 -- Whether a write with that token (NULL: with none) may go on beside the last lease of the session, as `core/holds.py`

@@ -681,11 +681,18 @@ SELECT max(version) FROM threadline.version
 SELECT p.proname::text, p.prosrc FROM pg_proc p WHERE p.pronamespace = 'threadline'::regnamespace ORDER BY 1
 
 -- counts: for stats
-SELECT s.n, l.n, e.n, b.n
+SELECT s.n, l.n, b.n
 FROM   (SELECT count(*) AS n FROM threadline.session) s,
        (SELECT count(*) AS n FROM threadline.blob) b,
-       (SELECT count(*) AS n FROM threadline.log WHERE salt <> ''::bytea) l,
-       (SELECT count(*) AS n FROM threadline.entry) e
+       (SELECT count(*) AS n FROM threadline.log WHERE salt <> ''::bytea) l
+
+-- entries_of_trees: for stats, a part at a time: those of trees whose ids begin so
+SELECT count(*) FROM threadline.entry WHERE tree >= %s AND tree < %s
+
+-- roughly: how many entries there may be, and how many rows are dead: what the server knows without looking
+SELECT coalesce(sum(n_live_tup) FILTER (WHERE relname ~ '^entry'), 0)::bigint, coalesce(sum(n_dead_tup), 0)::bigint
+FROM   pg_stat_user_tables
+WHERE  schemaname = 'threadline'
 
 -- sizes: for stats, partitions and indexes included
 SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint

@@ -513,8 +513,13 @@ ORDER BY s.session
 SELECT key, seq, count, identity FROM key WHERE log = ? AND seq > ? ORDER BY seq
 
 -- counts: for stats
-SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM entry),
-       (SELECT count(*) FROM blob)
+SELECT (SELECT count(*) FROM session), (SELECT count(*) FROM log), (SELECT count(*) FROM blob), (SELECT count(*) FROM owed)
+
+-- extent: how far entries and logs are numbered
+SELECT (SELECT coalesce(max(entry), 0) FROM entry), (SELECT coalesce(max(log), 0) FROM log)
+
+-- entries_of_logs: for stats, a part at a time, from the index alone
+SELECT count(*) FROM entry WHERE log > ? AND log <= ?
 
 -- data_version: another number after another connection committed
 PRAGMA data_version

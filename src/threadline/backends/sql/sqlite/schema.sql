@@ -117,7 +117,7 @@ CREATE TABLE entry (
     key         BLOB,
     usage       BLOB,                    -- JSON
     calls       BLOB,                    -- the node of the stack of open calls, where this entry changed it
-    body        BLOB    NOT NULL,        -- JSON
+    body        BLOB    NOT NULL,        -- JSON; or the byte 1, and it was cut; or 3, and it is compressed with deflate
     UNIQUE (log, seq)
 ) STRICT;
 

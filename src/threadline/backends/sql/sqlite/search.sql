@@ -196,9 +196,9 @@ SELECT s.log, s.session, s.first, s.last, h.log = s.log
 FROM   json_each(:logs) l
 CROSS JOIN share s ON s.log = l.value
 CROSS JOIN head h  ON h.session = s.session
-CROSS JOIN session x ON x.session = s.session
 WHERE  h.namespace = :namespace AND (:trashed OR h.status < 2) AND (:session IS NULL OR s.session = :session)
-AND    (:cwd IS NULL OR x.cwd = :cwd) AND (:agent IS NULL OR x.agent = :agent)
+AND    (:cwd IS NULL OR EXISTS (SELECT 1 FROM session x WHERE x.session = s.session AND x.cwd = :cwd))
+AND    (:agent IS NULL OR EXISTS (SELECT 1 FROM session x WHERE x.session = s.session AND x.agent = :agent))
 ORDER BY s.log, 5 DESC, s.session
 
 -- few_by_agent: whether so few sessions are meant that each can be looked at by itself
