@@ -154,7 +154,7 @@ class Session:
         """Record something for people and tools that the model never sees."""
         return self._one(self._pen.note(data, kind, key=key, at=at), expect, lease)
 
-    def batch(self, *, expect: int | None = None, lease: Holding | None = None) -> Batch:
+    def batch(self, expect: int | None = None, lease: Holding | None = None) -> Batch:
         """Collect writes and do them in one transaction when the block ends; on an exception, none.
 
         >>> with session.batch(expect=view.head) as b:
@@ -496,7 +496,7 @@ class Session:
 
     # -- drafts and the inbox --------------------------------------------------------------------------
 
-    def draft(self, role: str = "assistant", *, key: str | None = None, lease: Holding | None = None) -> DraftWriter:
+    def draft(self, role: str = "assistant", key: str | None = None, lease: Holding | None = None) -> DraftWriter:
         """A message that is durable while it streams: at most a quarter of a second, or 4 KiB, behind.
 
         >>> with session.draft("assistant") as d:

@@ -189,11 +189,11 @@ class Memory:
 
     # -- reading ---------------------------------------------------------------------------------------
 
-    def get(self, addr: str | Node) -> Node:
+    def get(self, addr_or_prefix: str | Node) -> Node:
         """The node of that address, or of the only one that begins so; lasting, or else preliminary.
 
         Raises NotFound, InvalidArgument where several begin so, Damaged."""
-        return self._read(_node, addr)
+        return self._read(_node, addr_or_prefix)
 
     def active(
         self, domain: str | None = None, *, session: SessionLike | None = None, agent: str | None = None

@@ -220,7 +220,7 @@ class AsyncSession:
     async def children(self) -> list[AsyncSession]:
         return [AsyncSession(child, self._threads) for child in await self._threads.run(self._session.children)]
 
-    def batch(self, *, expect: int | None = None, lease: Holding | None = None) -> AsyncBatch:
+    def batch(self, expect: int | None = None, lease: Holding | None = None) -> AsyncBatch:
         """`async with session.batch() as b:` — the writes are collected without waiting, and done at the end."""
         return AsyncBatch(self._session.batch(expect=expect, lease=lease), self._threads)
 
@@ -244,7 +244,7 @@ class AsyncSession:
         return AsyncOpening(partial(leased, self._session, self._threads, terms(holder, ttl, wait)))
 
     def draft(
-        self, role: str = "assistant", *, key: str | None = None, lease: Holding | None = None
+        self, role: str = "assistant", key: str | None = None, lease: Holding | None = None
     ) -> AsyncOpening[AsyncDraftWriter]:
         """`async with session.draft() as d:`, or `d = await session.draft()`."""
         return AsyncOpening(partial(self._drafting, role, key, lease))
