@@ -122,11 +122,11 @@ def of_nanobot(message: Message, number: int) -> Raw:
 
 def fill(file: Path, megabytes: int, raw_of: Callable[[Message, int], Raw], *first: Raw) -> None:
     file.parent.mkdir(parents=True)
-    size, dice, number = 0, random.Random(7), count()
+    size, number, messages = 0, count(), [*coding_session(random.Random(7), 0.0)]
     with file.open("w") as lines:
         lines.writelines(json.dumps(raw) + "\n" for raw in first)
         while size < megabytes * 10**6:
-            for message in coding_session(dice, 0.0):
+            for message in messages:
                 at = next(number)
                 size += lines.write(json.dumps(raw_of(unlike(message, at), at), ensure_ascii=False) + "\n")
 

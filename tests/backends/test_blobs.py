@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import threadline
-from threadline import Damaged, Message, ToolCall
+from threadline import Damaged, Message, ToolCall, ToolResult, transcripts
 from threadline.backends.blobs import (
     LARGE_BYTES,
     MARK,
@@ -25,6 +25,7 @@ from threadline.backends.blobs import (
     unpack,
     unsqueeze,
 )
+from threadline.backends.sqlite.transactions import SQUEEZE_BYTES
 from threadline.core import codec
 from threadline.testing.strategies import json_values
 
@@ -99,6 +100,20 @@ def test_a_squeezed_body_that_was_damaged_is_named_and_the_rest_is_read(path: Pa
     assert [message.text for message in view.messages] == ["before", "after"]
     assert view.damaged == (2,)
     assert [problem.seq for problem in problems] == [2]
+
+
+def test_a_large_tombstone_stays_one_when_it_moves(path: Path, tmp_path: Path) -> None:
+    answers = tuple(ToolResult(f"call_{n}", "a secret") for n in range(40))
+    with threadline.open(path) as store, threadline.open(tmp_path / "other.db") as other:
+        session = store.new(id="s")
+        session.append(Message("tool", answers))
+        session.redact(1, "it was a secret")
+        transcripts.write(store, tmp_path / "all.jsonl", "jsonl", raw=True)
+        transcripts.read(tmp_path / "all.jsonl", store=other)
+
+        assert len(rows(path, "SELECT body FROM entry")[0][0]) >= SQUEEZE_BYTES
+        assert other.get("s").entry(1).redacted == "it was a secret"
+        assert other.verify().problems == []
 
 
 def rows(path: Path, statement: str) -> list[tuple[bytes]]:

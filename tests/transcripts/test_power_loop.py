@@ -26,11 +26,7 @@ def database(path: Path, *, prefix: str = "", wal: bool = False) -> Iterator[aps
     connection = apsw.Connection(str(path))
     if wal:
         connection.execute("PRAGMA journal_mode = WAL")
-    connection.execute(
-        SCHEMA.replace("TABLE ", f"TABLE {prefix}")
-        .replace(" ON ", f" ON {prefix}")
-        .replace("INDEX ", f"INDEX {prefix}")
-    )
+    connection.execute(SCHEMA.replace("{p}", prefix))
     yield connection
     connection.close()
 

@@ -115,8 +115,17 @@ def test_the_view_is_what_power_loop_shows(version: str, layout: str, tmp_path: 
     assert not (tmp_path / "pl.db-shm").exists()
 
 
-@pytest.mark.parametrize("version", ["0.2.0", "1.0.0"])
-def test_power_loop_reads_what_we_write(version: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("version", "format"),
+    [
+        ("0.2.0", "power-loop-1"),
+        ("1.0.0", "power-loop-1"),
+        ("2.0.0", "power-loop"),
+        ("6.0.0", "power-loop"),
+        ("8.0.0", "power-loop"),
+    ],
+)
+def test_power_loop_reads_what_we_write(version: str, format: str, tmp_path: Path) -> None:
     """A family of ours: folded, with a turn under way and a sub-agent."""
     with threadline.open(":memory:") as store:
         session = store.new(id="ours", title="ours", model="m", system="be kind")
@@ -127,10 +136,11 @@ def test_power_loop_reads_what_we_write(version: str, tmp_path: Path) -> None:
         child = session.spawn("search", call_id="c1")
         child.append("dig")
         session.append(Message.tool("c1", "found"))
-        transcripts.write(session, tmp_path / "pl.db", "power-loop")
+        transcripts.write(session, tmp_path / "pl.db", format)
         ids = tmp_path / "ids.json"
         ids.write_text(json.dumps([{"id": id, "acts": None} for id in ("ours", child.id)]))
-    shown = ask("power-loop", version, "power_loop_keeps.py", tmp_path / "pl.db", "plain", ids)
+    layout = "plain" if format == "power-loop-1" else "prefixed"
+    shown = ask("power-loop", version, "power_loop_keeps.py", tmp_path / "pl.db", layout, ids)
 
     assert [row[3] for row in shown["ours"]["active"]] == ["SUM", "u2", "a2", "u3", "a3", None, "found"]
     assert [row[3] for row in shown["ours"]["all"]][:4] == ["u0", "a0", "u1", "a1"]

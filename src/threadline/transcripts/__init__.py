@@ -45,7 +45,8 @@ class WriteReport(Struct, frozen=True):
 # In the order in which they are asked whether a file is theirs: what is told by a name before what is guessed.
 _ALL = (
     Format("jsonl", True, True, "our own: everything, exactly", "jsonl"),
-    Format("power-loop", True, True, "power-loop: a SQLite file of sessions", "power_loop"),
+    Format("power-loop", True, True, "power-loop: a SQLite file of sessions; written for 2.0 and later", "power_loop"),
+    Format("power-loop-1", False, True, "the same as power-loop 0.2 and 1.x read it", "power_loop_1"),
     Format("mycode", True, True, "mycode: a folder per session", "mycode"),
     Format("nanobot", True, True, "nanobot: a JSONL file per session, and its workspace", "nanobot"),
     Format("mnemo", True, True, "mnemo: a tree of files with a project's working memory", "mnemo"),

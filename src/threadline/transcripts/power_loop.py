@@ -30,6 +30,7 @@ from threadline.transcripts.timeline import Timeline
 from threadline.transcripts.times import milliseconds
 
 NAME = "power-loop"
+PREFIX = "pl_"  # of its tables, from 2.0 on
 NEWEST = 9  # the schema that we know
 MAGIC = b"SQLite format 3\0"
 NEEDED = ("sessions", "messages", "compactions", "session_state")
@@ -276,16 +277,24 @@ class _Reader:
 
 
 def write(session: Session, path: Path, mask: Mask) -> None:
-    """A SQLite file that power-loop reads, of the session and its sub-agents, in the tables of 0.2 and 1.x."""
+    """A SQLite file of the session and its sub-agents that power-loop reads from 2.0 on.
+
+    It has the first schema with a prefix: each version brings it to its own when it opens it."""
+    write_tables(session, path, mask, PREFIX, SCHEMA + SINCE_2)
+
+
+def write_tables(session: Session, path: Path, mask: Mask, prefix: str, schema: str) -> None:
+    """A SQLite file with that schema, its tables named with that prefix: whole, or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
     fd, partial = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".partial", dir=path.parent)
     os.close(fd)
     try:
         connection = apsw.Connection(partial)
-        connection.execute(SCHEMA)
+        connection.execute(schema.replace("{p}", prefix))
         with connection:
             for each in _family(session):
-                _write_one(connection, each, each.info, mask)
+                for table, row in _told(each, each.info, mask):
+                    _insert(connection, prefix + table, row)
         connection.close()
         os.replace(partial, path)
     except BaseException:
@@ -295,31 +304,67 @@ def write(session: Session, path: Path, mask: Mask) -> None:
 
 
 SCHEMA = """
-CREATE TABLE sessions (
+CREATE TABLE {p}sessions (
     session_id TEXT PRIMARY KEY, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, system_prompt TEXT,
     model TEXT, config_json TEXT, status TEXT NOT NULL DEFAULT 'active', kind TEXT NOT NULL DEFAULT 'root',
     parent_session_id TEXT, spawn_tool_call_id TEXT, spawn_depth INTEGER NOT NULL DEFAULT 0,
     lifecycle TEXT NOT NULL DEFAULT 'ephemeral', metadata_json TEXT
 );
-CREATE INDEX idx_sessions_parent ON sessions(parent_session_id);
-CREATE TABLE messages (
+CREATE INDEX {p}idx_sessions_parent ON {p}sessions(parent_session_id);
+CREATE TABLE {p}messages (
     session_id TEXT NOT NULL, seq INTEGER NOT NULL, role TEXT NOT NULL, name TEXT, content TEXT, tool_calls_json TEXT,
     tool_call_id TEXT, round_index INTEGER, state TEXT NOT NULL DEFAULT 'active', meta_json TEXT,
     created_at INTEGER NOT NULL, PRIMARY KEY (session_id, seq)
 );
-CREATE INDEX idx_messages_session_state ON messages(session_id, state, seq);
-CREATE TABLE compactions (
+CREATE INDEX {p}idx_messages_session_state ON {p}messages(session_id, state, seq);
+CREATE TABLE {p}compactions (
     session_id TEXT NOT NULL, compact_seq INTEGER NOT NULL, note_seq INTEGER NOT NULL, from_seq INTEGER NOT NULL,
     to_seq INTEGER NOT NULL, before_tokens INTEGER, after_tokens INTEGER, round_index INTEGER,
     created_at INTEGER NOT NULL, PRIMARY KEY (session_id, compact_seq)
 );
-CREATE TABLE usage_rounds (
+CREATE TABLE {p}usage_rounds (
     session_id TEXT NOT NULL, round_index INTEGER NOT NULL, prompt_tokens INTEGER, completion_tokens INTEGER,
     total_tokens INTEGER, model TEXT, created_at INTEGER NOT NULL, PRIMARY KEY (session_id, round_index)
 );
-CREATE TABLE session_state (
+CREATE TABLE {p}session_state (
     session_id TEXT PRIMARY KEY, next_seq INTEGER NOT NULL DEFAULT 1, round_index INTEGER NOT NULL DEFAULT 0,
     last_compact_seq INTEGER NOT NULL DEFAULT 0, pending_json TEXT
+);
+"""
+
+# What 2.0 has beside: its migrations change some of these, so they must be there.
+SINCE_2 = """
+CREATE TABLE {p}schema_migrations (id INTEGER PRIMARY KEY CHECK (id=1), version INTEGER NOT NULL);
+INSERT INTO {p}schema_migrations VALUES (1, 1);
+CREATE TABLE {p}session_runtime_state (
+    session_id TEXT NOT NULL, state_key TEXT NOT NULL, value_json TEXT, updated_at INTEGER NOT NULL,
+    PRIMARY KEY (session_id, state_key)
+);
+CREATE TABLE {p}shared_state (
+    owner TEXT NOT NULL, state_key TEXT NOT NULL, value_json TEXT, updated_at INTEGER NOT NULL,
+    PRIMARY KEY (owner, state_key)
+);
+CREATE TABLE {p}background_tasks (
+    session_id TEXT NOT NULL, task_id TEXT NOT NULL, command TEXT NOT NULL, status TEXT NOT NULL, return_code INTEGER,
+    output_tail TEXT, output_path TEXT, last_seen_at INTEGER NOT NULL DEFAULT 0, created_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL, PRIMARY KEY (session_id, task_id)
+);
+CREATE INDEX {p}idx_background_tasks_session_status ON {p}background_tasks(session_id, status, updated_at);
+CREATE TABLE {p}session_stats (
+    session_id TEXT PRIMARY KEY, sends INTEGER NOT NULL DEFAULT 0, rounds INTEGER NOT NULL DEFAULT 0,
+    llm_calls INTEGER NOT NULL DEFAULT 0, tool_calls INTEGER NOT NULL DEFAULT 0,
+    prompt_tokens INTEGER NOT NULL DEFAULT 0, completion_tokens INTEGER NOT NULL DEFAULT 0,
+    total_tokens INTEGER NOT NULL DEFAULT 0, first_send_at INTEGER, last_send_at INTEGER, updated_at INTEGER NOT NULL
+);
+CREATE TABLE {p}timers (
+    session_id TEXT NOT NULL, timer_id INTEGER NOT NULL, due_at INTEGER NOT NULL, note TEXT NOT NULL,
+    status TEXT NOT NULL DEFAULT 'armed', interval_s INTEGER, fire_count INTEGER NOT NULL DEFAULT 0,
+    last_fired_at INTEGER, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (session_id, timer_id)
+);
+CREATE INDEX {p}idx_timers_due ON {p}timers(status, due_at);
+CREATE TABLE {p}notes (
+    session_id TEXT NOT NULL, note_id INTEGER NOT NULL, content TEXT NOT NULL, pinned INTEGER NOT NULL DEFAULT 0,
+    created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL, PRIMARY KEY (session_id, note_id)
 );
 """
 
@@ -331,7 +376,8 @@ def _family(session: Session) -> Iterator[Session]:
         yield from _family(child)
 
 
-def _write_one(connection: apsw.Connection, session: Session, info: SessionInfo, mask: Mask) -> None:
+def _told(session: Session, info: SessionInfo, mask: Mask) -> Iterator[tuple[str, Row]]:
+    """The rows of one session, each with its table."""
     own = _dict(info.meta.get(NAME))
     metadata = _dict(own.get("metadata")) | ({"title": info.title} if info.title else {})
     about = {
@@ -349,16 +395,16 @@ def _write_one(connection: apsw.Connection, session: Session, info: SessionInfo,
         "lifecycle": info.lifecycle or own.get("lifecycle") or "linked",
         "metadata_json": _compactly(metadata),
     }
-    _insert(connection, "sessions", mask.value(about))
+    yield "sessions", mask.value(about)
     rows, folds = _rows(session)
     for row in rows:
-        _insert(connection, "messages", mask.value({"session_id": info.id, **row}))
+        yield "messages", mask.value({"session_id": info.id, **row})
     for fold in folds:
-        _insert(connection, "compactions", {"session_id": info.id, **fold})
+        yield "compactions", {"session_id": info.id, **fold}
     for number, request in enumerate(session.requests()):
-        _insert(connection, "usage_rounds", {"session_id": info.id, **_round(number, request)})
+        yield "usage_rounds", {"session_id": info.id, **_round(number, request)}
     state = {"next_seq": len(rows) + 1, "last_compact_seq": len(folds), "pending_json": _pending(session, rows)}
-    _insert(connection, "session_state", {"session_id": info.id, **state})
+    yield "session_state", {"session_id": info.id, **state}
 
 
 def _rows(session: Session) -> tuple[list[Row], list[Row]]:

@@ -11,7 +11,6 @@ import apsw
 import msgspec
 
 from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Piece, Portion, Ref, Target, Written
-from threadline.backends.blobs import MARK as CUT
 from threadline.backends.blobs import compress, pack, squeeze
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
@@ -177,7 +176,9 @@ def _without_large(connection: apsw.Connection, tree: bytes, own: int, rows: Seq
 def _squeezed(row: Row) -> Row:
     """What tools are told and tell, compressed where it stands. What people and models say is left as it is: it is
     little of a log, and every append of it would take half as long again."""
-    if len(row.body) < SQUEEZE_BYTES or row.voice not in MACHINES or row.kind != "message" or row.body[:1] == CUT:
+    if len(row.body) < SQUEEZE_BYTES or row.voice not in MACHINES or row.kind != "message":
+        return row
+    if row.body[:1] != b"{":  # cut already, or a tombstone, which is known by its first byte
         return row
     return row._replace(body=squeeze(row.body))
 
