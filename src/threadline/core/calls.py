@@ -51,14 +51,14 @@ def encode(node: Node) -> bytes:
 def decode(body: bytes) -> Node:
     try:
         return _decode(body)
-    except codec.NOT_QUICKLY:  # an id with a lone surrogate, or damage
+    except (*codec.NOT_QUICKLY, TypeError):  # an id with a lone surrogate, or damage
         return _decode_slowly(body)
 
 
 def _decode_slowly(body: bytes) -> Node:
     try:
         return msgspec.convert(codec.decode(body), Node)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, AttributeError) as error:
         raise Damaged(None, None, f"the open calls cannot be read: {error}") from error
 
 

@@ -61,7 +61,7 @@ from threadline.backends.postgres.connections import LIMIT, OneMoment, Pool, wit
 from threadline.backends.postgres.places import Taken
 from threadline.backends.postgres.rows import record_of
 from threadline.backends.postgres.search import search as answered
-from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
+from threadline.backends.postgres.statements import UNDONE, Connection, Values, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
 from threadline.core.entries import Entry, Row, moment
 from threadline.core.fold import State
@@ -362,7 +362,11 @@ class PostgresBackend:
         return answer
 
     def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
-        answer: T = self._run(memory.consult, place, deed)  # the index of words never lags here
+        lagging = by_words and self._run(memory.lags, place)
+        if lagging and not self._read_only:
+            self.remember(place, memory.change_nothing)  # whoever writes makes the words anew first
+            lagging = False
+        answer: T = self._run(memory.consult, place, deed, lagging)
         return answer
 
     def memories(self) -> Iterator[Place]:
@@ -448,7 +452,7 @@ class PostgresBackend:
         return self._run(transactions.about_now, ref)
 
     def record(self, ref: Ref, *, spent: bool = True) -> Record:
-        found = self._one("record", (ref.tree, ref.number))
+        found = self._one("record", {"tree": ref.tree, "session": ref.number})
         if found is None:
             raise NotFound("session", ref.id)
         return record_of(found)
@@ -466,7 +470,7 @@ class PostgresBackend:
     def _select(self, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
         return self._run(transactions.select, tree, name, values)
 
-    def _one(self, name: str, values: tuple[Any, ...]) -> Any:
+    def _one(self, name: str, values: Values) -> Any:
         return self._run(one, name, values)
 
     # -- care ------------------------------------------------------------------------------------------

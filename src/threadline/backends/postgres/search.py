@@ -325,7 +325,7 @@ class _Index:
 
     def record(self, session: int) -> Record:
         found = self._connection.execute(
-            QUERIES["record"], (self.trees[session], session), prepare=True, binary=True
+            QUERIES["record"], {"tree": self.trees[session], "session": session}, prepare=True, binary=True
         ).fetchone()
         if found is None:
             raise NotFound("session", session)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
@@ -51,7 +51,6 @@ from threadline.backends.sqlite.recent import RecentLog, Recents
 from threadline.backends.sqlite.reserve import Reserve
 from threadline.backends.sqlite.rows import (
     MISTYPED,
-    NUMBERS_AND_BYTES,
     caused,
     many,
     one,
@@ -62,7 +61,7 @@ from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
 from threadline.core.entries import Row, moment, stored
-from threadline.core.fold import State
+from threadline.core.fold import State, state_of
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
@@ -171,19 +170,27 @@ class SqliteBackend:
     def close(self) -> None:
         self._writers.close()
         self._bell.ring()
-        with our_errors(), _held(self._lock):  # before the connections: a fork waits for those that are out
-            if self._wiping.owed:
-                self._wiping.attempt()
+        with our_errors(), ExitStack() as rest:  # whatever fails, nothing stays open
+            rest.callback(self._claim.close)
+            rest.callback(self._drop_lock)
+            rest.callback(self._drop_connections)
+            with _held(self._lock):  # before the connections: a fork waits for those that are out
+                if self._wiping.owed:
+                    self._wiping.attempt()
+                self._drop_connections(tidily=True)
+
+    def _drop_connections(self, tidily: bool = False) -> None:
+        with ExitStack() as rest:
             connections = self._pool.close()
-            for connection in connections[1:]:
-                self._pool.drop(connection)
-            for connection in connections[:1]:  # the last one out tidies up
+            for connection in connections:
+                rest.callback(self._pool.drop, connection)
+            for connection in connections[:1] if tidily else ():  # the last one out tidies up
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-                self._pool.drop(connection)
+
+    def _drop_lock(self) -> None:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
-        self._claim.close()
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -467,10 +474,7 @@ class SqliteBackend:
 
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
-            found = transactions.head_of(connection, ref)[transactions.FOLD :]
-            if not {*map(type, found)} <= NUMBERS_AND_BYTES:
-                raise Damaged(ref.id, None, "its head row is not what it was")
-            return State._make(found)
+            return state_of(transactions.head_of(connection, ref)[transactions.FOLD :])
 
     def about(self, ref: Ref) -> About:
         with self._reading() as connection:

@@ -17,8 +17,6 @@ SQL = {
     for name, statement in sql.queries("sqlite", file).items()
 }
 
-NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
-
 MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
 
 Values = tuple[Any, ...] | dict[str, Any]

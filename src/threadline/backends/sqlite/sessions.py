@@ -12,18 +12,19 @@ import apsw
 
 from threadline.backends.backend import STATUSES, KeyRow, Original, Piece, Query, Record, Ref
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.rows import NUMBERS_AND_BYTES, SQL, many, one
+from threadline.backends.sqlite.rows import SQL, many, one
 from threadline.backends.sqlite.usage import spent_by_each
 from threadline.core import codec, holds
 from threadline.core.about import decode
 from threadline.core.digest import seal
 from threadline.core.entries import MISTYPED, stored, text, text_or_none
-from threadline.core.fold import state_of
+from threadline.core.fold import TYPES, state_of
 from threadline.core.spending import Sum
 from threadline.errors import Damaged
 
 FEW = 1_000  # up to so many sessions of a folder, agent or tag are sorted rather than walked to
 NO_CURSOR = (2**62, 2**62)
+HEAD_TYPES = (int, int, int, *TYPES)  # of a record's times, its queue and its state
 
 
 def find(connection: apsw.Connection, namespace: str, *, id: str | None = None, key: str | None = None) -> Ref | None:
@@ -42,7 +43,7 @@ def ref_of(connection: apsw.Connection, number: int, tree: bytes, id: bytes, key
 
 def record_of(found: tuple[Any, ...], spent: tuple[Sum, ...] = ()) -> Record:
     number, id, key, about, status, created_at, updated_at, queued, lease = found[:9]
-    if not NUMBERS_AND_BYTES.issuperset(map(type, (*found[5:8], *found[9:]))):
+    if tuple(map(type, (*found[5:8], *found[9:]))) != HEAD_TYPES:
         raise Damaged(text(id), None, "its head row is not what it was")
     return Record(
         number,

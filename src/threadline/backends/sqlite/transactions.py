@@ -22,12 +22,12 @@ from threadline.core.about import About, Change, changed, inherited, opened_by, 
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, CALLER, OTHER, USER, Draft, Entry, Row, stored, text
-from threadline.core.fold import State, after, start, state_at, state_of
+from threadline.core.fold import TYPES, State, after, start, state_at, state_of
 from threadline.core.ops import Op
 from threadline.core.redaction import is_redacted
 from threadline.core.spending import Charge, Spending, larger
 from threadline.core.tombstones import hidden
-from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
+from threadline.errors import Conflict, Damaged, KeyReused, NotActive, NotFound, Stale
 
 ENDLESS = 2**62  # the end of a log that still grows
 
@@ -194,6 +194,8 @@ def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
     found: tuple[Any, ...] | None = one(connection, "head", (ref.number,))
     if found is None:
         raise NotFound("session", ref.id)
+    if tuple(map(type, found[FOLD:])) != TYPES:
+        raise Damaged(ref.id, None, "its head row is not what it was")
     return found
 
 

@@ -105,7 +105,7 @@ def spent_by(connection: apsw.Connection, query: SpentQuery) -> list[Sum]:
 
 def _grouped(by: tuple[str, ...], row: tuple[Any, ...], ids: dict[int, str]) -> Sum:
     session, day, agent, *rest = row
-    if day is not None and not FIRST_DAY <= day <= LAST_DAY:
+    if day is not None and not (type(day) is int and FIRST_DAY <= day <= LAST_DAY):
         raise Damaged(None, None, f"a sum of requests is of day {day}")
     values = {"session": ids.get(session), "day": day, "agent": _text(agent), "model": _text(rest[0])}
     return _sum(tuple(values[name] for name in by), rest)
@@ -123,7 +123,10 @@ def charges(connection: apsw.Connection, ref: Ref, after: tuple[int, int], limit
 
 
 def _sum(group: tuple[Any, ...], row: Iterable[Any]) -> Sum:
-    model, priced, requests, *counts, whole, rest = row
+    model, priced, *numbers = row
+    if {*map(type, numbers)} != {int}:
+        raise Damaged(None, None, "a sum of requests is not what it was")
+    requests, *counts, whole, rest = numbers
     return Sum(group, _text(model), bool(priced), requests, Tokens(*counts), whole * BILLION + rest)
 
 
