@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -286,7 +286,9 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
+@lru_cache(4_096)
 def moment(micros: int) -> datetime:
+    """The time. Remembered: who lists sessions, or reads a tail, does so again and again."""
     try:
         return _EPOCH + _MICROSECOND * micros
     except (OverflowError, TypeError) as error:  # nobody's clock said that

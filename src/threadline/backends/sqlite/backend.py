@@ -41,7 +41,6 @@ from threadline.backends.sqlite import (
     sessions,
     streams,
     transactions,
-    trees,
     usage,
 )
 from threadline.backends.sqlite.changes import Bell
@@ -76,12 +75,13 @@ from threadline.errors import Damaged, NotFound, ReadOnly, StoreFull, Threadline
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from threadline.backends.sqlite import erasing, memory, search
+    from threadline.backends.sqlite import erasing, memory, search, trees
     from threadline.memory.rows import Deed, Place
 else:
     erasing = Lazily("threadline.backends.sqlite.erasing")
     memory = Lazily("threadline.backends.sqlite.memory")
     search = Lazily("threadline.backends.sqlite.search")
+    trees = Lazily("threadline.backends.sqlite.trees")
 
 LOGS_AT_ONCE = 10_000  # whose entries are counted in one go
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 from threadline.backends.backend import STATUSES, KeyRow, Original, Piece, Query, Record, Ref
@@ -40,22 +40,32 @@ def ref_of(connection: Connection, number: int, tree: bytes, id: bytes, key: byt
 
 
 def record_of(found: tuple[Any, ...], spent: tuple[Sum, ...] = ()) -> Record:
-    number, id, key, about, status, created_at, updated_at, queued, lease = found[:9]
     if tuple(map(type, (*found[5:8], *found[9:]))) != HEAD_TYPES:
-        raise Damaged(text(id), None, "its head row is not what it was")
-    return Record(
-        number,
-        text(id),
-        text_or_none(key),
-        decode(about),
-        STATUSES[status],
-        state_of(found[9:]),
-        created_at,
-        updated_at,
-        queued,
-        None if lease is None else _holder(lease),
-        spent,
+        raise Damaged(text(found[1]), None, "its head row is not what it was")
+    return _record(found, spent)
+
+
+def _record(found: tuple[Any, ...], spent: tuple[Sum, ...]) -> Record:
+    """The record of a row whose columns are of the types that were written."""
+    number, id, key, about, status, created_at, updated_at, queued, lease = found[:9]
+    return _record_of(
+        (
+            number,
+            id.decode("utf-8", "surrogatepass"),
+            None if key is None else text(key),
+            decode(about),
+            STATUSES[status],
+            state_of(found[9:]),
+            created_at,
+            updated_at,
+            queued,
+            None if lease is None else _holder(lease),
+            spent,
+        )
     )
+
+
+_record_of: Callable[[Sequence[Any]], Record] = partial(tuple.__new__, Record)  # as Record._make, in C
 
 
 def _holder(lease: bytes) -> str | None:
@@ -67,8 +77,21 @@ def _holder(lease: bytes) -> str | None:
 
 
 def records_of(connection: Connection, found: list[tuple[Any, ...]]) -> list[Record]:
-    spent = spent_by_each(connection, (row[0] for row in found)) if found else {}
-    return [record_of(row, spent.get(row[0], ())) for row in found]
+    if not found:
+        return []
+    spent = spent_by_each(connection, (row[0] for row in found))
+    read = _record if _well_typed(found) else record_of
+    return [read(row, spent.get(row[0], ())) for row in found]
+
+
+def _well_typed(found: list[tuple[Any, ...]]) -> bool:
+    """Whether the columns of numbers hold nothing else, all rows at once: any other type changes a sum, or stops it."""
+    columns = list(zip(*found, strict=True))
+    try:
+        numbers = [sum(column) for column in (*columns[5:8], columns[9], *columns[11:])]
+        return {int} == {*map(type, numbers)} and {bytes} == {*map(type, columns[10])}
+    except TypeError:
+        return False
 
 
 def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[int, int] | None]:
