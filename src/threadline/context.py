@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from importlib import import_module
 from operator import attrgetter
 from typing import Any
 
@@ -29,9 +30,6 @@ from threadline.core.window import (
     turn_starts,
 )
 from threadline.errors import BudgetTooSmall, InvalidArgument
-from threadline.formats import fitting
-from threadline.formats.attachments import readable
-from threadline.formats.loading import check_format
 from threadline.messages import Message, Part, Text, ToolResult
 
 LARGE_CHARS = 1_000  # a result up to this size is never made smaller by keep_outputs
@@ -123,7 +121,8 @@ class Wish(Struct, frozen=True):
     keep_outputs: int | None = None
 
     def __post_init__(self) -> None:
-        check_format(self.format)
+        if self.format != "threadline":
+            _formats("loading").check_format(self.format)
         for name, least in (("max_tokens", 1), ("max_messages", 1), ("keep_outputs", 0)):
             value = getattr(self, name)
             if value is not None and (type(value) is not int or value < least):
@@ -131,6 +130,11 @@ class Wish(Struct, frozen=True):
 
     def limits(self, calibrated: bool = True) -> Limits:
         return Limits(self.max_tokens, self.max_messages, calibrated)
+
+
+def _formats(room: str) -> Any:
+    """A room of the formats, opened when it is needed: who takes our own values need not wait for them."""
+    return import_module(f"threadline.formats.{room}")
 
 
 def build(source: Source, wish: Wish, count: Callable[[Message], int]) -> Context:
@@ -173,7 +177,8 @@ class _Building:
             return [entry.message for entry in entries], []
         if self._wish.format == "threadline":
             return [each.message for each in mended.said], []
-        return fitting.written(mended.said, self._wish.format)
+        written: tuple[list[Any], list[str]] = _formats("fitting").written(mended.said, self._wish.format)
+        return written
 
     def _fitted(self) -> tuple[list[Line], Mended | None]:
         """The longest run of turns that fits, from one of the places where the window may begin."""
@@ -213,7 +218,7 @@ class _Building:
         if wish.format == "threadline":
             return None if legal else self._made_legal(entries, cap)
         mended = Mended(list(map(_said, entries)), []) if legal else self._made_legal(entries, cap)
-        fitted = fitting.fit(mended.said, wish.format)
+        fitted = _formats("fitting").fit(mended.said, wish.format)
         return Mended(fitted.said, [*mended.repairs, *fitted.repairs])
 
     def _made_legal(self, entries: Sequence[Line], cap: int | None) -> Mended:
@@ -314,7 +319,7 @@ def _with_short_results(each: Said, old: int, cap: int | None) -> Said:
 
 
 def _short(result: ToolResult, seq: int, old: bool, cap: int | None) -> ToolResult:
-    text = readable(result.output)
+    text: str = _formats("attachments").readable(result.output)
     if old and len(text) > LARGE_CHARS:
         cap = PREVIEW_CHARS if cap is None else min(cap, PREVIEW_CHARS)
     return result if cap is None else _cut(result, text, cap, seq)

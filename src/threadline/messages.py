@@ -9,7 +9,6 @@ is a thousand of them, and would set it going twice.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, TypeAlias
 
@@ -141,6 +140,8 @@ def content_of(part: Part) -> str | bytes:
             return _readable(part)
         case ToolCall(_, _, args) if isinstance(args, str):
             return args
+    import json  # few processes ever need it
+
     return json.dumps(to_builtins(part), ensure_ascii=False)
 
 

@@ -722,8 +722,10 @@ class Session:
         if expect is not None:
             check_seq(expect, "expect")
         token = None if lease is None else self._token(lease)
-        if [op for op in ops if op.spent is not None]:
-            ops = self._charged(ops)
+        for op in ops:
+            if op.spent is not None:
+                ops = self._charged(ops)
+                break
         if self._ref is not None:
             return self._backend.write(Target(self._ref), ops, expect, None, token).entries
         written = self._backend.write(Target(None, self._newly(ops[0].at)), ops, expect, None, token)

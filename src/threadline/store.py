@@ -24,7 +24,6 @@ from threadline.core.usage import Usage
 from threadline.drafts import Flusher
 from threadline.errors import InvalidArgument, NotFound
 from threadline.following import Changes, Hub
-from threadline.hits import Hit, asked, catch_up, hit_of
 from threadline.info import SessionInfo, check_about, info_of
 from threadline.messages import Message
 from threadline.pen import Pen, check_name, check_seq_or_none, time_of
@@ -32,6 +31,7 @@ from threadline.session import Session
 
 if TYPE_CHECKING:
     from threadline.backends.copying import CopyReport, OnCopied
+    from threadline.hits import Hit
     from threadline.working_memory import Memory
 
 LIMIT_MAX = 1_000_000  # of sessions in one page
@@ -267,6 +267,8 @@ class Store:
         is how many messages come along before and after, `marks` what stands around the words that were found. From
         `since` on, and before `until`. Brings the index up to date first, unless the store is read-only: then what
         the index lacks is read one by one."""
+        from threadline.hits import asked, catch_up, hit_of  # who does not search need not wait for it
+
         search = asked(
             query,
             namespace=self.namespace,
@@ -291,6 +293,8 @@ class Store:
 
         With `rebuild` it is made anew, with `drop` only removed: the next search makes it again. `progress` is called
         after each step with a Progress, in the same thread; it must not use the store."""
+        from threadline.hits import catch_up
+
         if rebuild or drop:
             self._backend.drop_index(self.namespace)
         if drop:

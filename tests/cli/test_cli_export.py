@@ -83,7 +83,7 @@ WRONG = {
     "an unknown format": (["one", "--format", "docx"], 2, "docx"),
     "no such session": (["nowhere"], 1, "no session"),
     "several in one file": (["one", "two", "--format", "html"], 2, "-o"),
-    "no such folder": (["one", "-o", "/nowhere/at/all.jsonl"], 1, "cannot write"),
+    "no such folder": (["one", "-o", "/nowhere/at/all.jsonl"], 1, "no folder"),
 }
 
 

@@ -452,6 +452,27 @@ def test_a_blank_text_beside_calls(session: Session, provider: str) -> None:
     assert story(sent(session, provider)) == ["user: hello", *called("c1"), "result c1: found"]
 
 
+def test_a_last_word_that_ends_in_blanks_before_another_blank(session: Session, provider: str) -> None:
+    signed = Text("  ", {"provider": "gemini", "thoughtSignature": "sig"})
+    session.extend(["hello", Message("assistant", (Text("words "), signed))])
+
+    assert story(sent(session, provider))[:1] == ["user: hello"]
+
+
+def test_a_thought_before_nothing_but_a_blank(session: Session, provider: str) -> None:
+    thought = Reasoning("so", "sig", None, {"provider": "anthropic"})
+    session.extend(["hello", Message("assistant", (thought, Text(" ", {"cache_control": {"type": "ephemeral"}})))])
+
+    assert story(sent(session, provider)) == ["user: hello"]
+
+
+def test_first_words_that_are_nothing_to_this_provider(session: Session, provider: str) -> None:
+    silent = Message("tool", (Text("", {"provider": "openai", "kind": "custom"}),))
+    session.extend([silent, Message.assistant("Done.")])
+
+    assert story(sent(session, provider))[-1] == "assistant: Done."
+
+
 @pytest.mark.parametrize("output", ["", (), (Text(""),)])
 def test_a_result_without_content(session: Session, provider: str, output: str | tuple[Text, ...]) -> None:
     session.extend(["hello", calls("c1"), Message.tool("c1", output), Message.assistant("Done.")])

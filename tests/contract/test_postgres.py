@@ -61,6 +61,8 @@ if CITUS := os.environ.get("THREADLINE_TEST_CITUS"):  # a coordinator's URL, of 
     @pytest.fixture(scope="module")
     def cluster() -> Iterator[psycopg.Connection]:
         with psycopg.connect(str(CITUS), autocommit=True) as admin:
+            if not admin.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone():
+                pytest.fail("THREADLINE_TEST_CITUS leads to a database without citus: nothing was changed there")
             admin.execute("DROP SCHEMA IF EXISTS threadline CASCADE")
             threadline.postgres.migrate(str(CITUS))
             assert threadline.postgres.distribute(str(CITUS)) != []

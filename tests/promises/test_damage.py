@@ -3,8 +3,8 @@ column of every table has its turn, and every table loses a row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import closing
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import apsw
@@ -37,6 +37,9 @@ MEANINGLESS = {
     ("entry", "entry"),  # the number of the row; nothing refers to it
     ("draft", "writer"),  # only while its writer lives, and a closed store has none
 }
+
+
+ROWIDS = {("log", "log"), ("session", "session"), ("draft", "draft"), ("head", "session")}  # never of another type
 
 
 def columns() -> list[tuple[str, str]]:
@@ -115,3 +118,51 @@ def test_a_lost_row_is_found(path: Path, whole: bytes, table: str) -> None:
     victim = f"SELECT {key} FROM {table} ORDER BY {key} LIMIT 1"
 
     assert problems(path, whole, f"DELETE FROM {table} WHERE ({key}) = ({victim})") != []
+
+
+@contextmanager
+def lax(path: Path) -> Iterator[apsw.Connection]:
+    """The file while its tables take anything, as they do when a bit flips in the header of a row."""
+    with closing(apsw.Connection(str(path))) as connection:
+        strict = connection.execute("SELECT rowid, sql FROM sqlite_schema WHERE sql LIKE '%) STRICT%'").fetchall()
+        connection.execute("PRAGMA writable_schema = ON")
+        for rowid, text in strict:
+            loose = text.replace(") STRICT, ", ") ").replace(") STRICT", ")").replace(" NOT NULL", "")
+            connection.execute("UPDATE sqlite_schema SET sql = ? WHERE rowid = ?", (loose, rowid))
+    with closing(apsw.Connection(str(path))) as connection:
+        connection.execute("PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON")
+        yield connection
+        connection.execute("PRAGMA writable_schema = ON")
+        connection.executemany("UPDATE sqlite_schema SET sql = ? WHERE rowid = ?", [(text, at) for at, text in strict])
+
+
+def questions(store: threadline.Store) -> Iterator[Callable[[], object]]:
+    yield lambda: list(store.sessions(status=None, root=False))
+    yield lambda: store.usage(by=("session", "day", "model", "agent"))
+    yield lambda: store.verify().problems
+    for id in ("x", "fork", "bystander"):
+        about: list[Callable[[threadline.Session], object]] = [
+            lambda s: s.info, lambda s: s.view(), lambda s: s.context(), lambda s: s.pending, lambda s: s.queued(),
+            lambda s: s.drafts, lambda s: s.usage(children=True), lambda s: s.requests(), lambda s: list(s.tree()),
+            lambda s: s.forks(), lambda s: s.unanswered, lambda s: dict(s.state), lambda s: s.append("more"),
+        ]  # fmt: skip
+        yield from (lambda ask=ask, id=id: ask(store.get(id)) for ask in about)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(("table", "column"), [(t, c) for t, c in columns() if (t, c) not in ROWIDS])
+def test_a_value_of_another_type_is_damage_and_no_foreign_error(
+    path: Path, whole: bytes, table: str, column: str
+) -> None:
+    key = key_of(table)
+    victim = f"SELECT {key} FROM {table} WHERE {column} IS NOT NULL ORDER BY {key} LIMIT 1"
+    changed = 0
+    for value in ("x'ff00'", "'text'", "NULL", "1.5"):
+        path.write_bytes(whole)
+        with lax(path) as connection, suppress(apsw.ConstraintError, apsw.MismatchError):
+            connection.execute(f"UPDATE {table} SET {column} = {value} WHERE ({key}) = ({victim})")
+            changed += connection.changes()
+        with threadline.open(path, namespace="here") as store:
+            for question in questions(store):
+                with suppress(threadline.ThreadlineError):
+                    question()
+    assert changed > 0

@@ -74,6 +74,19 @@ def test_an_open_that_fails_leaves_no_file_open(folder: Path) -> None:
     assert len(os.listdir("/dev/fd")) == before
 
 
+def test_a_close_that_fails_leaves_no_file_open(folder: Path) -> None:
+    before = len(os.listdir("/dev/fd"))
+    with FailingDisk() as disk:
+        store = open_store(folder / "store.db", vfs=disk.name)
+        store.new().append("hello")
+        disk.fail(at=disk.calls + 1, error=apsw.IOError, lasting=True)
+        with pytest.raises(StoreFailed):
+            store.close()
+        disk.heal()
+
+    assert len(os.listdir("/dev/fd")) == before
+
+
 def test_a_disk_that_fails_at_everything_after_a_commit_is_told_in_our_words(folder: Path) -> None:
     """The commit fails, and no new connection can be opened in its place: what is uncertain is called so."""
     with FailingDisk(reads=True) as disk, open_store(folder / "store.db", vfs=disk.name) as store:

@@ -251,3 +251,83 @@ def test_partitions_give_way_to_whole_tables(url: str) -> None:
         assert store.verify().problems == []
     kinds = run(url, "SELECT DISTINCT relkind FROM pg_class WHERE relname IN ('entry', 'key', 'entry_0') ORDER BY 1")
     assert kinds == [(b"r",)] or kinds == [("r",)]
+
+
+STAND_IN = """
+CREATE TABLE public.pg_dist_partition (logicalrelid regclass PRIMARY KEY, by text, beside text);
+CREATE FUNCTION public.create_distributed_table(its_name regclass, by text, colocate_with text DEFAULT NULL)
+RETURNS void LANGUAGE sql AS $$ INSERT INTO public.pg_dist_partition VALUES (its_name, by, colocate_with) $$;
+CREATE FUNCTION public.create_reference_table(its_name regclass) RETURNS void
+LANGUAGE sql AS $$ INSERT INTO public.pg_dist_partition VALUES (its_name, NULL, NULL) $$;
+CREATE FUNCTION public.create_distributed_function(its_name regprocedure, its_argument text DEFAULT NULL,
+                                                   colocate_with text DEFAULT NULL) RETURNS void
+LANGUAGE sql AS $$ SELECT 1 $$;
+"""  # what a cluster does with them, only a cluster shows
+
+
+def test_all_steps_of_the_distribution_can_be_taken_and_taken_again(url: str) -> None:
+    with opened(url) as store:
+        store.session("before").extend(["one", "large " * 20_000], key="k", usage={"input": 1})
+        run(url, STAND_IN)
+        steps = sql.queries("postgres", "distribute.sql")
+
+        assert threadline.postgres.distribute(url) == [*steps]
+        assert threadline.postgres.distribute(url) == [step for step in steps if step.startswith("function_")]
+        beside = run(url, "SELECT DISTINCT by, beside FROM public.pg_dist_partition ORDER BY 1, 2")
+        assert beside == [
+            ("name", "none"),
+            ("realm", "none"),
+            ("tree", "none"),
+            ("tree", "threadline.head"),
+            (None, None),
+        ]
+        store.session("before").append("after")
+        store.session("new").append("after")
+        assert store.verify().problems == []
+
+
+def test_tenants_and_a_cluster_do_not_go_together(url: str) -> None:
+    opened(url).close()
+    threadline.postgres.separate_tenants(url)
+    run(url, STAND_IN)
+    with pytest.raises(StoreFailed, match="do not go together"):
+        threadline.postgres.distribute(url)
+
+    for table, policy in run(url, "SELECT tablename::text, policyname::text FROM pg_policies"):
+        run(url, f"DROP POLICY {policy} ON threadline.{table}")
+    threadline.postgres.distribute(url)
+    with pytest.raises(StoreFailed, match="do not go together"):
+        threadline.postgres.separate_tenants(url)
+
+
+def statements() -> dict[str, str]:
+    """Every statement that a store sends, and those of its functions, by name."""
+    named = {
+        name: statement
+        for file in ("queries.sql", "erasing.sql", "memory.sql", "search.sql")
+        for name, statement in sql.queries("postgres", file).items()
+    }
+    inner = re.findall(
+        r"^ *((?:UPDATE|DELETE FROM|INSERT INTO|SELECT) .*?);$", sql.functions("postgres"), re.MULTILINE | re.DOTALL
+    )
+    return named | {f"function {number}": statement for number, statement in enumerate(inner)}
+
+
+def test_no_update_or_delete_calls_a_function_that_a_cluster_would_not_take(url: str) -> None:
+    """Citus: functions used in UPDATE and DELETE must not be VOLATILE, and one that is STABLE gets no column. `late`
+    gets a value only."""
+    opened(url).close()
+    kinds = dict(run(url, "SELECT proname::text, max(provolatile::text) FROM pg_proc GROUP BY 1"))
+    changing = {name: text for name, text in statements().items() if text.startswith(("UPDATE", "DELETE"))}
+    called = {(name, call) for name, text in changing.items() for call in re.findall(r"(\w+)\(", text)}
+
+    assert len(changing) > 40
+    assert {call for _, call in called if kinds.get(call) == "v"} == set()
+    assert {call for _, call in called if kinds.get(call) == "s"} <= {"late"}
+
+
+def test_no_statement_asks_for_what_a_cluster_cannot_hand_on() -> None:
+    """Rows within a row, and subqueries of a query that has no FROM."""
+    for name, statement in statements().items():
+        assert "ROW(" not in statement, name
+        assert not re.match(r"SELECT \(SELECT", statement), name

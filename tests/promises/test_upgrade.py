@@ -72,6 +72,10 @@ def short_file(path: Path) -> None:
     path.write_bytes(b"SQLite")
 
 
+def one_byte(path: Path) -> None:
+    path.write_bytes(b"S")  # SQLite itself takes it for an empty file
+
+
 def damaged_header(path: Path) -> None:
     path.write_bytes(b"SQLite format 3\0" + bytes(range(84)) * 60)
 
@@ -84,6 +88,7 @@ FOREIGN = [
     foreign_wal,
     text_file,
     short_file,
+    one_byte,
     damaged_header,
 ]
 

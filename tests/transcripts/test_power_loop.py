@@ -171,6 +171,18 @@ def test_text_that_is_no_json_where_json_should_be_is_kept(store: Store, tmp_pat
     assert report.problems == []
 
 
+def test_a_row_of_damaged_text_is_reported_and_hides_no_other(store: Store, tmp_path: Path) -> None:
+    with database(tmp_path / "pl.db") as db:
+        add_session(db)
+        for seq, said in enumerate(("one", "two", "three"), 1):
+            add(db, seq, "user", said)
+        db.execute("UPDATE messages SET content = CAST(x'c084' AS TEXT) WHERE content = 'two'")
+    report = transcripts.read(tmp_path / "pl.db", store=store)
+
+    assert texts(store) == ["one", "three"]
+    assert "row 2 of messages was left out" in report.problems[0].what
+
+
 def test_its_own_export_is_read_too(store: Store, tmp_path: Path) -> None:
     export = {
         "schema_version": 9,

@@ -15,8 +15,10 @@ from hypothesis import strategies as st
 
 import threadline
 from threadline import (
+    InvalidArgument,
     Media,
     Message,
+    NotFound,
     Other,
     Reasoning,
     Session,
@@ -379,3 +381,22 @@ def test_one_file_holds_one_session(store: Store, tmp_path: Path, format: str) -
         with pytest.raises(threadline.InvalidArgument, match="one session"):
             transcripts.write(what, tmp_path / "out", format)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("format", ["jsonl", "html", "openai"])
+def test_a_place_where_no_file_can_be_is_refused_in_our_words(store: Store, tmp_path: Path, format: str) -> None:
+    session = talk(store)
+
+    with pytest.raises(InvalidArgument, match="is a folder"):
+        transcripts.write(session, tmp_path, format)
+    with pytest.raises(NotFound, match="nowhere"):
+        transcripts.write(session, tmp_path / "nowhere" / "out", format)
+
+
+def test_names_in_the_place_of_what_they_name_are_refused(store: Store, tmp_path: Path) -> None:
+    session = talk(store)
+
+    with pytest.raises(InvalidArgument, match=r"store\.get"):
+        transcripts.write(session.id, tmp_path / "out", "html")  # type: ignore[arg-type]
+    with pytest.raises(InvalidArgument, match=r"threadline\.open"):
+        transcripts.read(tmp_path, store="agents.db")  # type: ignore[arg-type]

@@ -6,7 +6,6 @@ that this version does not know."""
 
 from __future__ import annotations
 
-import json
 from base64 import b64decode
 from collections.abc import Callable
 from math import isfinite
@@ -54,6 +53,8 @@ def canonical(value: Any) -> bytes:
 
 
 def _encode_slowly(value: Any, *, sort_keys: bool) -> bytes:
+    import json  # here and below: few processes ever need it
+
     plain = msgspec.to_builtins(value, enc_hook=_plain)
     text = json.dumps(plain, separators=(",", ":"), sort_keys=sort_keys, ensure_ascii=False)
     return text.encode("utf-8", "surrogatepass")
@@ -63,6 +64,8 @@ def decode(body: bytes) -> Any:
     try:
         return _decode(body)
     except NOT_QUICKLY:
+        import json
+
         return json.loads(body.decode("utf-8", "surrogatepass"))
 
 

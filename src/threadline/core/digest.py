@@ -46,13 +46,11 @@ def link(chain: bytes, seq: int, digest: bytes) -> bytes:
 
 def seal(*values: int | bytes | None) -> bytes:
     """A short digest over the columns of one row, stored beside them."""
-    return sha256(b"|".join(map(_column, values))).digest()[:8]
-
-
-def _column(value: int | bytes | None) -> bytes:
-    if value is None:
-        return b"-"
-    return b"%d" % value if isinstance(value, int) else b"%d:%b" % (len(value), value)
+    columns = [
+        b"-" if value is None else b"%d" % value if isinstance(value, int) else b"%d:%b" % (len(value), value)
+        for value in values
+    ]
+    return sha256(b"|".join(columns)).digest()[:8]
 
 
 def identity(*parts: bytes) -> bytes:

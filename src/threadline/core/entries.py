@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -273,7 +273,10 @@ def voice_of(message: Message) -> int:
 
 def calls_and_results(message: Message) -> list[ToolCall | ToolResult]:
     """The tool calls and results of a message, in their order."""
-    return [part for part in message.parts if type(part) is ToolCall or type(part) is ToolResult]
+    parts = message.parts
+    if len(parts) == 1 and type(parts[0]) is Text:  # most messages, and every append looks
+        return []
+    return [part for part in parts if type(part) is ToolCall or type(part) is ToolResult]
 
 
 # -- time and text as they are stored -----------------------------------------------------------------
@@ -283,7 +286,9 @@ def micros(moment: datetime) -> int:
     return (moment - _EPOCH) // _MICROSECOND
 
 
+@lru_cache(4_096)
 def moment(micros: int) -> datetime:
+    """The time. Remembered: who lists sessions, or reads a tail, does so again and again."""
     try:
         return _EPOCH + _MICROSECOND * micros
     except (OverflowError, TypeError) as error:  # nobody's clock said that

@@ -35,6 +35,8 @@ class State(NamedTuple):
     tokens: int
 
 
+TYPES = (int, bytes, *(int,) * 8)  # of a state's values; a flipped bit may change them
+
 state_of: Callable[[Sequence[Any]], State] = partial(tuple.__new__, State)  # as State._make, in C
 
 

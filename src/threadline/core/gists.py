@@ -101,8 +101,9 @@ def is_silent(part: Part) -> bool:
 
 # -- what an assistant copies --------------------------------------------------------------------------
 
-_STAMP = re.compile(r"\A\s*\[(?:Message Time: [^\]\n]*|\d{4}-\d\d-\d\d \d\d:\d\d UTC)\]\s*")
-_CRUMB = re.compile(r"^[ \t]*\[(?:image|audio|video|file): [^\]\n]*\][ \t]*(?:\n|\Z)", re.MULTILINE)
+# Compiled by `re` when they are first needed, and kept there: most assistants copy nothing.
+_STAMP = r"\A\s*\[(?:Message Time: [^\]\n]*|\d{4}-\d\d-\d\d \d\d:\d\d UTC)\]\s*"
+_CRUMB = r"(?m)^[ \t]*\[(?:image|audio|video|file): [^\]\n]*\][ \t]*(?:\n|\Z)"
 
 
 def sanitised(message: Message) -> Message:
@@ -114,5 +115,5 @@ def sanitised(message: Message) -> Message:
 
 
 def _without_artefacts(part: Text) -> Text:
-    text = _CRUMB.sub("", _STAMP.sub("", part.text))
+    text = re.sub(_CRUMB, "", re.sub(_STAMP, "", part.text))
     return part if text == part.text else replace(part, text=text)

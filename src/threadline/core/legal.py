@@ -54,7 +54,7 @@ def mend(said: Sequence[Said], started: Collection[tuple[int, str]] = ()) -> Men
     clean = _cleaned(said, repairs)
     if not in_order(gist_of(message) for _, message in clean):
         clean = _Rounds(clean, started, repairs).in_order()
-    return Mended(_opened(clean, repairs), repairs)
+    return Mended(opened(clean, repairs), repairs)
 
 
 def is_legal(gists: Sequence[Gist | None]) -> bool:
@@ -324,7 +324,7 @@ def _without_results(each: Said) -> list[Said]:
 # -- the ends ------------------------------------------------------------------------------------------
 
 
-def _opened(said: list[Said], repairs: list[str]) -> list[Said]:
+def opened(said: list[Said], repairs: list[str]) -> list[Said]:
     """The user speaks first. Who speaks last is left alone."""
     if said and said[0].message.role != "user":
         repairs.append(f"entry {said[0].seq}: the {said[0].message.role} spoke first; a user message stands before it")

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from threadline.core.gists import is_silent
-from threadline.core.legal import Mended, Said
+from threadline.core.legal import Mended, Said, opened
 from threadline.formats import attachments, leftovers
 from threadline.formats.arguments import as_object
 from threadline.formats.leftovers import Dict, kind_of, noted
@@ -35,7 +35,8 @@ def fit(said: Sequence[Said], format: str) -> Mended:
             out.append(Said(each.seq, message))
         elif not words:
             repairs.append(f"entry {each.seq}: an empty message left out")
-    return Mended(out[::-1], repairs[::-1])
+    told = repairs[::-1]
+    return Mended(opened(out[::-1], told), told)  # the user's first words may have been nothing to this provider
 
 
 def written(said: Sequence[Said], format: str) -> tuple[list[Dict], list[str]]:
@@ -62,12 +63,12 @@ def _is_for_anyone(message: Message) -> bool:
 
 def _fitted(message: Message, format: str, *, leads_on: bool) -> tuple[Message, list[str]]:
     message, words = leftovers.without_foreign(message, format)
+    if any(_is_silent(part, format) for part in message.parts):  # first: a thought before a blank leads to nothing
+        message = replace(message, parts=tuple(part for part in message.parts if not _is_silent(part, format)))
     if message.role == "assistant":
         message = _speaking(message, format, leads_on, words)
     if message.role == "system" and format in (ANTHROPIC, GEMINI):
         message = replace(message, role="user", meta={})  # there, it could stand only by what comes behind it
-    if any(_is_silent(part, format) for part in message.parts):
-        message = replace(message, parts=tuple(part for part in message.parts if not _is_silent(part, format)))
     return message, words
 
 

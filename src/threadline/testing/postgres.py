@@ -134,6 +134,21 @@ class Server:
         for lock in (self.folder / "data" / "postmaster.pid", self.folder / ".s.PGSQL.5432.lock"):
             lock.unlink()  # in a container nobody may bury the dead, and to the next one they look alive
 
+    def standby(self, name: str = "standby") -> Server:
+        """Another server that follows this one, by streaming, and can take its place: not started yet. The name is what
+        `synchronous_standby_names` of this one may wait for."""
+        other = Server(self._settings)
+        other.folder.mkdir(exist_ok=True)
+        if other._user:
+            shutil.chown(other.folder, other._user)
+        here = f"host={self.folder} user=postgres application_name={name}"
+        other._run("pg_basebackup", "-D", f"{other.folder}/data", "-d", here, "-R", "-c", "fast", "--no-sync")
+        return other
+
+    def promote(self) -> None:
+        """A standby becomes a server that writes."""
+        self._run("pg_ctl", "promote", "-w", "-D", f"{self.folder}/data")
+
     def restart(self) -> None:
         self.stop()
         self.start()

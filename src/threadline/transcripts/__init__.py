@@ -79,6 +79,8 @@ def read(
     place and set aside. `dry_run` reports and writes nothing. `progress` is called now and then with the report as
     it is so far. Raises NotFound if there is nothing at `path`, and InvalidArgument for a file in no known format."""
     top = Path(os.path.expanduser(os.fspath(path)))
+    if not isinstance(store, Store):
+        raise InvalidArgument(f"store is a Store, which threadline.open(path) gives, not {type(store).__name__}")
     desk = Desk(store, project=project, dry_run=dry_run)
     wanted = [_format(format)] if format is not None else [found for found in FORMATS.values() if found.reads]
     if format is not None and not wanted[0].reads:
@@ -110,6 +112,8 @@ def write(
         raise InvalidArgument(f"{format} can only be read: {_names('writes')} can be written")
     module, target = _module(wanted), path if hasattr(path, "write") else Path(os.path.expanduser(os.fspath(path)))
     mask = mask_for(raw)
+    if isinstance(session, str):
+        raise InvalidArgument(f"session is a Session, which store.get({session!r}) gives, not a string")
     if hasattr(module, "write_memory"):
         if not isinstance(session, Memory) or not isinstance(target, Path):
             raise InvalidArgument(f"{format} takes a memory, store.memory(project), and a path")
@@ -117,6 +121,8 @@ def write(
     elif isinstance(session, Memory):
         raise InvalidArgument(f"{format} takes sessions: mnemo takes a memory, and jsonl a whole store")
     elif hasattr(module, "pieces"):
+        if isinstance(target, Path):
+            _check_place(target)
         what = [session] if isinstance(session, Session) else session
         write_pieces(target, module.pieces(what, mask))
     elif isinstance(session, Session) and isinstance(target, Path):
@@ -124,6 +130,13 @@ def write(
     else:
         raise InvalidArgument(f"{format} takes one session, and a path: export one after the other")
     return WriteReport(dict(mask.found))
+
+
+def _check_place(target: Path) -> None:
+    if not target.parent.is_dir():
+        raise NotFound("folder", str(target.parent), "make it first, or choose another path")
+    if target.is_dir():
+        raise InvalidArgument(f"{target} is a folder: name a file in it")
 
 
 def _reading(desk: Desk, progress: Callable[[ImportReport], None]) -> Callable[[int], None]:

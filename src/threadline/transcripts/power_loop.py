@@ -10,9 +10,10 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import quote
@@ -77,7 +78,7 @@ def claims(source: Source) -> bool:
     try:
         with _opened(source.path) as connection:
             return bool(_prefixes(connection))
-    except (apsw.CorruptError, apsw.NotADBError):
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError):
         return True  # damaged, and perhaps somebody's only copy: `bring` says so
     except (apsw.Error, OSError):
         return False
@@ -93,8 +94,8 @@ def bring(source: Source, desk: Desk) -> None:
     try:
         with _opened(source.path) as connection:
             for prefix in _prefixes(connection):
-                _bring_all(source, desk, Database(connection, prefix))
-    except apsw.Error as error:
+                _bring_all(source, desk, Database(connection, prefix, partial(desk.remark, source.path)))
+    except (apsw.Error, UnicodeDecodeError) as error:
         source.report(source.path, 0, size, f"not imported whole: the database cannot be read: {error}")
 
 
@@ -580,11 +581,12 @@ def _call(call: Any) -> Any:
 
 
 class Database:
-    """The tables of a SQLite file, opened to be read only."""
+    """The tables of a SQLite file, opened to be read only. What is wrong with a row is remarked."""
 
-    def __init__(self, connection: apsw.Connection, prefix: str) -> None:
+    def __init__(self, connection: apsw.Connection, prefix: str, remark: Callable[[str], None]) -> None:
         self._connection = connection
         self._prefix = prefix
+        self._remark = remark
         self._columns = {table: _columns(connection, prefix + table) for table in _tables(connection, prefix)}
         self.version = self._version()
 
@@ -601,8 +603,17 @@ class Database:
     def _rows(self, table: str, where: str, bound: tuple[Any, ...]) -> Iterator[Row]:
         columns = self._columns[table]
         names = ", ".join(f'"{name}"' for name in columns)
-        for row in self._connection.execute(f'SELECT {names} FROM "{self._prefix}{table}" {where}', bound):
-            yield dict(zip(columns, row, strict=True))
+        query = f'SELECT {names} FROM "{self._prefix}{table}" {where} LIMIT -1 OFFSET ?'
+        done, whole = 0, False
+        while not whole:
+            try:
+                for row in self._connection.execute(query, (*bound, done)):
+                    done += 1
+                    yield dict(zip(columns, row, strict=True))
+                whole = True
+            except UnicodeDecodeError as error:  # one damaged row hides no other
+                done += 1
+                self._remark(f"row {done} of {table} was left out: its text is damaged: {error}")
 
     def _version(self) -> int | None:
         if "schema_migrations" not in self._columns:

@@ -59,9 +59,9 @@ from threadline.backends.postgres.changes import Bell, Teller
 from threadline.backends.postgres.claims import Claim
 from threadline.backends.postgres.connections import LIMIT, OneMoment, Pool, without_password
 from threadline.backends.postgres.places import Taken
-from threadline.backends.postgres.rows import record_of
+from threadline.backends.postgres.rows import AFTER_ALL, record_of
 from threadline.backends.postgres.search import search as answered
-from threadline.backends.postgres.statements import UNDONE, Connection, is_gone, one, our_errors, translated
+from threadline.backends.postgres.statements import UNDONE, Connection, Values, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
 from threadline.core.entries import Entry, Row, moment
 from threadline.core.fold import State
@@ -79,7 +79,6 @@ PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a re
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
 UNDONE_PAUSE_S = 0.005
 NOTHING_SEEN = (0, 0)
-AFTER_ALL = b"\xff" * 64  # no id of a tree is as great
 REMEMBERED = 10_000  # sessions of which the last head is remembered
 
 T = TypeVar("T")
@@ -362,7 +361,11 @@ class PostgresBackend:
         return answer
 
     def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
-        answer: T = self._run(memory.consult, place, deed)  # the index of words never lags here
+        lagging = by_words and self._run(memory.lags, place)
+        if lagging and not self._read_only:
+            self.remember(place, memory.change_nothing)  # whoever writes makes the words anew first
+            lagging = False
+        answer: T = self._run(memory.consult, place, deed, lagging)
         return answer
 
     def memories(self) -> Iterator[Place]:
@@ -448,7 +451,7 @@ class PostgresBackend:
         return self._run(transactions.about_now, ref)
 
     def record(self, ref: Ref, *, spent: bool = True) -> Record:
-        found = self._one("record", (ref.tree, ref.number))
+        found = self._one("record", {"tree": ref.tree, "session": ref.number})
         if found is None:
             raise NotFound("session", ref.id)
         return record_of(found)
@@ -466,7 +469,7 @@ class PostgresBackend:
     def _select(self, tree: bytes, name: str, values: tuple[Any, ...]) -> list[Any]:
         return self._run(transactions.select, tree, name, values)
 
-    def _one(self, name: str, values: tuple[Any, ...]) -> Any:
+    def _one(self, name: str, values: Values) -> Any:
         return self._run(one, name, values)
 
     # -- care ------------------------------------------------------------------------------------------

@@ -207,7 +207,8 @@ def changed(connection: Connection, namespace: str, mark: Mark | None) -> tuple[
     rows = many(connection, "changed", {"realm": realm_of(namespace), "at": since.at - LATE_US})
     found = {(tree, number): updated_at for tree, number, updated_at in rows}
     new = [place for place, updated_at in found.items() if since.seen.get(place) != updated_at]
-    rows = [] if mark is None else [one(connection, "record", place) for place in new]
+    places = [] if mark is None else [{"tree": tree, "session": number} for tree, number in new]
+    rows = [one(connection, "record", place) for place in places]
     records = [record_of(row) for row in rows if row is not None]
     return sorted(records, key=lambda record: record.updated_at), Mark(now, found)
 

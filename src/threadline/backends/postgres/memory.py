@@ -14,8 +14,9 @@ from threadline.backends.postgres.wire import roll_back
 from threadline.backends.shelf import SqlShelf, drops, node_words, writes
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text
+from threadline.core.words import VERSION
 from threadline.memory import promotion
-from threadline.memory.rows import LASTING, Deed, NodeRow, Place
+from threadline.memory.rows import LASTING, Change, Deed, NodeRow, Place, Shelf
 
 T = TypeVar("T")
 
@@ -25,36 +26,63 @@ def act(connection: Connection, durable: bool, place: Place, deed: Deed[T]) -> T
     tree, namespace, project = place.row
     realm = realm_of(place.namespace)
     with Transaction(connection, durable=durable) as transaction:
-        if not transaction.read("memory_lock", (tree,)):
+        found = transaction.read("memory_lock", (tree,))
+        if not found:
             row = (tree, realm, namespace, project)
-            run(connection, "memory_begin", (*row, seal(*row)))  # waits for whoever begins it at the same time
-            many(connection, "memory_lock", (tree,))
+            run(connection, "memory_begin", (*row, seal(*row), VERSION))  # waits for whoever begins it at the same time
+            found = many(connection, "memory_lock", (tree,))
         here = shelf(connection, place)
+        statements = [] if found == [(VERSION,)] else _reworded(connection, here)
         changes, answer = deed(here)
-        if changes:
-            transaction.commit(list(writes(here, changes, _indexed)), None, 0)
+        statements += writes(here, changes, _indexed) if changes else ()
+        if statements:
+            transaction.commit(statements, None, 0)
     return answer
 
 
-def consult(connection: Connection, place: Place, deed: Deed[T]) -> T:
-    """Run a deed that changes nothing, on one moment."""
+def _reworded(connection: Connection, shelf: SqlShelf) -> list[Statement]:
+    """Make the words of all lasting nodes anew, because other rules made them; what is left to write down then."""
+    rows = [NodeRow._make(columns) for *columns, _ in many(connection, "memory_all_nodes", (shelf.tree, LASTING))]
+    with connection.pipeline():
+        for row in rows:
+            run(connection, "memory_reword", (*_indexed(row), shelf.tree, row.addr))
+    return [("memory_reworded", (VERSION, shelf.tree))]
+
+
+def lags(connection: Connection, place: Place) -> bool:
+    """Whether the words of a memory were made by other rules than ours."""
+    return many(connection, "memory_version", (place.row[0],)) not in ([], [(VERSION,)])
+
+
+def change_nothing(shelf: Shelf) -> tuple[Sequence[Change], None]:
+    return (), None
+
+
+def consult(connection: Connection, place: Place, deed: Deed[T], lagging: bool) -> T:
+    """Run a deed that changes nothing, on one moment; what `lagging` words would not find is read."""
     if connection.pgconn.transaction_status != IDLE:  # that of a backup
         return deed(shelf(connection, place))[1]
     connection.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")
     try:
-        return deed(shelf(connection, place))[1]
+        return deed(shelf(connection, place, lagging=lagging))[1]
     finally:
         if not connection.closed:
             roll_back(connection)
 
 
-def shelf(connection: Connection, place: Place) -> SqlShelf:
-    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), _asked, list, lags=False)
+def shelf(connection: Connection, place: Place, *, lagging: bool = False) -> SqlShelf:
+    asked = _nothing if lagging else _asked
+    return SqlShelf(partial(many, connection), place, realm_of(place.namespace), asked, list, lags=lagging)
 
 
 def _asked(tree: bytes, words: Sequence[str]) -> str:
     """As a tsquery. Words hold letters and digits only, so that nothing in them is syntax."""
     return " & ".join(f"'{word}'" for word in words)
+
+
+def _nothing(tree: bytes, words: Sequence[str]) -> str:
+    """What no rules make a word of, so that nothing is found twice."""
+    return "'-'"
 
 
 def _indexed(row: NodeRow) -> tuple[Any, ...]:

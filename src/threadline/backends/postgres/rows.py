@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from hashlib import sha256
+from struct import Struct
 from typing import Any
 
 from msgspec.structs import replace
@@ -24,6 +25,9 @@ from threadline.errors import Damaged
 
 IDS = 14  # where a node's ids stand in a row: in the place of `calls`
 CORE = len(Row._fields)
+AFTER_ALL = b"\xff" * 64  # no id of a tree is as great
+SUMS = 10  # where the sums stand in a record
+NINE_NUMBERS = Struct(">9q")
 
 
 def row_of(found: tuple[Any, ...]) -> Row:
@@ -75,7 +79,13 @@ def stored_or_none(value: str | None) -> bytes | None:
 
 
 def record_of(found: tuple[Any, ...]) -> Record:
-    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, sums, *fold = found[:-3]
+    """From the columns of the query `record`."""
+    return record_and_sums((*found[:SUMS], *found[SUMS + 1 :]), tuple(map(_unpacked, found[SUMS])))
+
+
+def record_and_sums(found: tuple[Any, ...], sums: tuple[Sum, ...]) -> Record:
+    """From the columns of a listing, which has the sums beside it."""
+    number, id, key, body, preview, preview_seq, preview_role, status, created_at, updated_at, *fold = found[:-3]
     queued, lease, now = found[-3:]
     return Record(
         number,
@@ -88,8 +98,13 @@ def record_of(found: tuple[Any, ...]) -> Record:
         updated_at,
         queued,
         None if lease is None else _holder(lease, now),
-        tuple(sum_of((), row) for row in sums),
+        sums,
     )
+
+
+def _unpacked(packed: bytes) -> Sum:
+    priced, *numbers = NINE_NUMBERS.unpack_from(packed)
+    return sum_of((), (packed[NINE_NUMBERS.size :], priced, *numbers))
 
 
 def _holder(lease: bytes, now: int) -> str | None:

@@ -77,6 +77,8 @@ def _steps(version: int) -> dict[int, str]:
 
 def separate_tenants(connection: Connection) -> None:
     """Turn on row-level security: each role sees only the namespaces that it was admitted to."""
+    if connection.execute(_CITUS).fetchone() and _is_distributed(connection, "head"):
+        raise StoreFailed(_NOT_BOTH)
     with our_errors(), connection.transaction():
         connection.execute(sql.tenants("postgres").encode(), prepare=False)
 
@@ -129,14 +131,23 @@ def distribute(connection: Connection, where: str) -> list[str]:
 
     It may be called again, after a failure or by mistake: what is distributed already is left as it is."""
     check(connection, where)
-    if not connection.execute("SELECT 1 FROM pg_extension WHERE extname = 'citus'").fetchone():
+    if not connection.execute(_CITUS).fetchone():
         raise StoreFailed(f"{where} has no Citus: CREATE EXTENSION citus, on every node, comes first")
+    if connection.execute("SELECT 1 FROM pg_policies WHERE schemaname = 'threadline'").fetchone():
+        raise StoreFailed(_NOT_BOTH)
     taken = []
     for name, statement in sql.queries("postgres", "distribute.sql").items():
         if not _is_distributed(connection, name):
             connection.execute(statement.encode(), prepare=False)
             taken.append(name)
     return taken
+
+
+_CITUS = "SELECT 1 FROM pg_proc WHERE proname = 'create_distributed_table'"
+_NOT_BOTH = (
+    "tenants and a cluster do not go together: Citus takes no policy that asks another table; "
+    "on a cluster, give tenants that do not trust each other a database each"
+)
 
 
 def _is_distributed(connection: Connection, step: str) -> bool:

@@ -7,8 +7,9 @@ from typing import Any
 
 from threadline.backends.backend import STATUSES, Query, Record
 from threadline.backends.postgres.places import realm_of
-from threadline.backends.postgres.rows import record_of, stored_or_none
-from threadline.backends.postgres.statements import SQL, Connection, one
+from threadline.backends.postgres.rows import record_and_sums, stored_or_none, sum_of
+from threadline.backends.postgres.statements import SQL, Connection, many, numbers, one
+from threadline.core.spending import Sum
 
 FEW = 1_000  # up to so many sessions are sorted rather than walked to
 NO_CURSOR = (2**62, 2**62)
@@ -23,11 +24,22 @@ def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[i
     statement = _statement(query.order, values, "filter" if few else "pass")
     read = _sorted if few else _walked
     pages = (read(connection, statement, values | {"child": child}) for child in _children(query))
-    found = [record_of(row) for page in pages for row in page]
+    rows = [row for page in pages for row in page]
+    sums = _sums(connection, rows)
+    found = [record_and_sums(row[1:], tuple(sums[row[1]])) for row in rows]
     found.sort(key=partial(_position, query.order), reverse=True)
     if len(found) <= query.limit:
         return found, None
     return found[: query.limit], _position(query.order, found[query.limit - 1])
+
+
+def _sums(connection: Connection, rows: list[Any]) -> dict[int, list[Sum]]:
+    """What each of them took, by its number; apart, because not every server joins sums to a page."""
+    found: dict[int, list[Sum]] = {number: [] for _, number, *_ in rows}
+    trees = list({row[0] for row in rows})
+    for session, *columns in many(connection, "spent_of", (trees, numbers(found))) if rows else ():
+        found[session].append(sum_of((), columns))
+    return found
 
 
 def _children(query: Query) -> tuple[int, ...]:

@@ -28,7 +28,7 @@ def of_session(connection: Connection, tree: bytes, number: int, name: str) -> I
 
 def _head(connection: Connection, tree: bytes, number: int, name: str) -> Iterator[Problem]:
     """What the head row says of the lease and of the inbox."""
-    for lease, queued, found in many(connection, "verify_lease", (tree, number)):
+    for lease, queued, found in many(connection, "verify_lease", {"tree": tree, "session": number}):
         try:
             holds.decode(lease)
         except (Damaged, ValueError) as error:

@@ -103,14 +103,21 @@ def blobs(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
                 continue
             if name_of(found) != name or len(found) != size:
                 yield Problem(None, None, "a large part does not match its name")
-    for what, id, seq in many(connection, "verify_blob_uses"):
-        yield Problem(text_or_none(id), seq, what)
+    for what, tree, log, seq in many(connection, "verify_blob_uses"):
+        yield Problem(_reader(connection, tree, log), seq, what)
 
 
 def tombstones(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
     """How many entries of each log are redacted; the audit looks at each of them."""
-    for id, told, found in many(connection, "verify_redacted"):
-        yield Problem(text_or_none(id), None, f"{found} of its entries are redacted, and its log says {told}")
+    for tree, log, told, found in many(connection, "verify_redacted"):
+        what = f"{found} of its entries are redacted, and its log says {told}"
+        yield Problem(_reader(connection, tree, log), None, what)
+
+
+def _reader(connection: Connection, tree: bytes, log: int) -> str | None:
+    """A session that reads a log; None where there is none."""
+    found = one(connection, "reader", (tree, log))
+    return None if found is None else text(found[0])
 
 
 ALL: tuple[Check, ...] = (families, ownerless, requests, blobs, tombstones)

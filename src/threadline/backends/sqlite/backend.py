@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import apsw
@@ -41,7 +41,6 @@ from threadline.backends.sqlite import (
     sessions,
     streams,
     transactions,
-    trees,
     usage,
 )
 from threadline.backends.sqlite.changes import Bell
@@ -51,7 +50,8 @@ from threadline.backends.sqlite.recent import RecentLog, Recents
 from threadline.backends.sqlite.reserve import Reserve
 from threadline.backends.sqlite.rows import (
     MISTYPED,
-    NUMBERS_AND_BYTES,
+    NOT_YET,
+    Connection,
     caused,
     many,
     one,
@@ -62,7 +62,7 @@ from threadline.backends.sqlite.wiping import Wiping, wipe
 from threadline.backends.sqlite.writers import FileLock, Job, Writers, wake
 from threadline.core.about import About, Change
 from threadline.core.entries import Row, moment, stored
-from threadline.core.fold import State
+from threadline.core.fold import State, state_of
 from threadline.core.holds import Hold
 from threadline.core.inbox import Letter
 from threadline.core.ops import Op
@@ -75,12 +75,13 @@ from threadline.errors import Damaged, NotFound, ReadOnly, StoreFull, Threadline
 T = TypeVar("T")
 
 if TYPE_CHECKING:
-    from threadline.backends.sqlite import erasing, memory, search
+    from threadline.backends.sqlite import erasing, memory, search, trees
     from threadline.memory.rows import Deed, Place
 else:
     erasing = Lazily("threadline.backends.sqlite.erasing")
     memory = Lazily("threadline.backends.sqlite.memory")
     search = Lazily("threadline.backends.sqlite.search")
+    trees = Lazily("threadline.backends.sqlite.trees")
 
 LOGS_AT_ONCE = 10_000  # whose entries are counted in one go
 READERS_WAIT_MS = 250  # a reader holds its page for a few milliseconds
@@ -161,7 +162,7 @@ class SqliteBackend:
             self._lock = FileLock(self._path + ".lock")
         self._writers = Writers(self._lock, self._commit)
 
-    def _connect(self) -> apsw.Connection:
+    def _connect(self) -> Connection:
         flags = self._flags | (apsw.SQLITE_OPEN_CREATE if self._memory else 0)
         with our_errors():
             connection = connect(self._path, flags, self._vfs, self._synchronous)
@@ -171,19 +172,27 @@ class SqliteBackend:
     def close(self) -> None:
         self._writers.close()
         self._bell.ring()
-        with our_errors(), _held(self._lock):  # before the connections: a fork waits for those that are out
-            if self._wiping.owed:
-                self._wiping.attempt()
+        with our_errors(), ExitStack() as rest:  # whatever fails, nothing stays open
+            rest.callback(self._claim.close)
+            rest.callback(self._drop_lock)
+            rest.callback(self._drop_connections)
+            with _held(self._lock):  # before the connections: a fork waits for those that are out
+                if self._wiping.owed:
+                    self._wiping.attempt()
+                self._drop_connections(tidily=True)
+
+    def _drop_connections(self, tidily: bool = False) -> None:
+        with ExitStack() as rest:
             connections = self._pool.close()
-            for connection in connections[1:]:
-                self._pool.drop(connection)
-            for connection in connections[:1]:  # the last one out tidies up
+            for connection in connections:
+                rest.callback(self._pool.drop, connection)
+            for connection in connections[:1] if tidily else ():  # the last one out tidies up
                 connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
-                self._pool.drop(connection)
+
+    def _drop_lock(self) -> None:
         lock, self._lock = self._lock, None
         if lock is not None:
             lock.close()
-        self._claim.close()
 
     # -- writing ---------------------------------------------------------------------------------------
 
@@ -195,8 +204,9 @@ class SqliteBackend:
         change: Change | None = None,
         lease: int | None = None,
     ) -> Written:
-        keyed = change is None and all(op.key for op in ops)
-        written: Written = self._submit(transactions.write, target, ops, expect, change, lease, keyed=keyed)
+        keyed = change is None and None not in [op.key for op in ops]
+        submit = self._submit_keyed if keyed else self._submit
+        written: Written = submit(transactions.write, target, ops, expect, change, lease)
         return written
 
     def new(self, session: NewSession) -> Ref:
@@ -248,8 +258,8 @@ class SqliteBackend:
         self._submit(leases.release, ref, token)
 
     def enqueue(self, target: Target, letter: Letter) -> tuple[Ref, Letter]:
-        keyed = letter.key is not None
-        found: tuple[Ref, Letter] = self._submit(inbox.enqueue, target, letter, keyed=keyed)
+        submit = self._submit if letter.key is None else self._submit_keyed
+        found: tuple[Ref, Letter] = submit(inbox.enqueue, target, letter)
         return found
 
     def take(self, ref: Ref, at: int, expect: int | None = None, lease: int | None = None) -> Written:
@@ -298,7 +308,7 @@ class SqliteBackend:
             wipe(connection, self._path, self._vfs)
 
     @contextmanager
-    def _fresh(self) -> Iterator[apsw.Connection]:
+    def _fresh(self) -> Iterator[Connection]:
         """A connection that has read nothing yet. The pool counts it, so that nobody forks meanwhile."""
         self._pool.join()
         try:
@@ -311,18 +321,18 @@ class SqliteBackend:
         finally:
             self._pool.drop(connection)
 
-    def _submit(
-        self, operation: Callable[..., Any], *arguments: Any, keyed: bool = False, afterwards: Afterwards | None = None
-    ) -> Any:
-        """Run an operation in a write transaction, alone or together with those of other threads.
-
-        If it is keyed, it runs again when its commit fails: what is stored is found then, what is not is written."""
+    def _submit(self, operation: Callable[..., Any], *arguments: Any, afterwards: Afterwards | None = None) -> Any:
+        """Run an operation in a write transaction, alone or together with those of other threads."""
         if self._read_only:
             raise ReadOnly
-        retries = RETRIES if keyed else 0
+        return self._writers.submit(Job(operation, arguments, afterwards))
+
+    def _submit_keyed(self, operation: Callable[..., Any], *arguments: Any) -> Any:
+        """The same, once more when its commit fails: what is stored is found then, what is not is written."""
+        retries = RETRIES
         while True:
             try:
-                return self._writers.submit(Job(operation, arguments, afterwards))
+                return self._submit(operation, *arguments)
             except Uncertain:
                 if not retries:
                     raise
@@ -345,14 +355,18 @@ class SqliteBackend:
                     wake(job)  # the checkpoint is no part of their answer
                 self._tidy(connection)
         finally:
-            if not {job.operation for job in group} <= ONLY_ADD:
-                self._recents.pop(connection, None)  # its own commits do not tell it of a change
+            for job in group:
+                if job.operation not in ONLY_ADD:
+                    self._recents.pop(connection, None)  # its own commits do not tell it of a change
             self._pool.give(connection)
 
-    def _run_alone(self, connection: apsw.Connection, job: Job) -> apsw.Connection:
+    def _run_alone(self, connection: Connection, job: Job) -> Connection:
+        appends = job.operation is transactions.write
+        if not appends:  # it may change the head row and write then: it is to read what it changed
+            connection.head_at = NOT_YET
         try:
-            connection.execute("BEGIN IMMEDIATE")
-            answer = job.run(connection)
+            connection.kept.execute("BEGIN IMMEDIATE")
+            answer = job.operation(connection, *job.arguments)
         except BaseException as error:
             connection = self._rolled_back(connection)
             job.fail(_ours(error))
@@ -360,7 +374,7 @@ class SqliteBackend:
                 raise
             return connection
         try:
-            connection.execute("COMMIT")
+            connection.kept.execute("COMMIT")
         except apsw.FullError as error:
             # Only writing to the WAL can say so, and the frame that commits is the last one written: nothing is stored.
             connection = self._rolled_back(connection)
@@ -370,10 +384,12 @@ class SqliteBackend:
             # It may be on disk all the same, so nothing that this connection remembers counts any more.
             job.fail(caused(_uncertain(answer, job.arguments), error))
             return self._renewed(connection)
+        if appends:
+            connection.head_at = connection.data_version()
         job.answer, job.done = answer, True
         return connection
 
-    def _rolled_back(self, connection: apsw.Connection) -> apsw.Connection:
+    def _rolled_back(self, connection: Connection) -> Connection:
         if not connection.in_transaction:  # SQLite rolls back by itself where it must
             return connection
         try:
@@ -382,7 +398,7 @@ class SqliteBackend:
             return self._renewed(connection)
         return connection
 
-    def _renewed(self, connection: apsw.Connection) -> apsw.Connection:
+    def _renewed(self, connection: Connection) -> Connection:
         """Another in its place, open before this one closes: the last to close would take the index of the WAL along,
         and the next to open would find the failed commit in the WAL and believe it, though no sync wrote it.
 
@@ -404,14 +420,14 @@ class SqliteBackend:
         self._wal_pages = pages
         return apsw.SQLITE_OK
 
-    def _tidy(self, connection: apsw.Connection) -> None:
+    def _tidy(self, connection: Connection) -> None:
         if self._wal_pages >= self._checkpoint_at:
             self._checkpoint(connection)
             self._reserve.keep()
         if self._wiping.is_due():
             self._wiping.attempt()
 
-    def _checkpoint(self, connection: apsw.Connection) -> None:
+    def _checkpoint(self, connection: Connection) -> None:
         """Move the WAL into the file. What readers hold back is tried again later; when they, always one of them at
         work, have held it back too often, it waits for them a moment, in which they all come to the end of a page."""
         patient = self._wal_pages >= 4 * CHECKPOINT_PAGES
@@ -467,10 +483,7 @@ class SqliteBackend:
 
     def state(self, ref: Ref) -> State:
         with self._reading() as connection:
-            found = transactions.head_of(connection, ref)[transactions.FOLD :]
-            if not {*map(type, found)} <= NUMBERS_AND_BYTES:
-                raise Damaged(ref.id, None, "its head row is not what it was")
-            return State._make(found)
+            return state_of(transactions.head_of(connection, ref)[transactions.FOLD :])
 
     def about(self, ref: Ref) -> About:
         with self._reading() as connection:
@@ -504,7 +517,7 @@ class SqliteBackend:
         return RecentLog(ref, self._reading, self._recents)
 
     @contextmanager
-    def _reading(self) -> Iterator[apsw.Connection]:
+    def _reading(self) -> Iterator[Connection]:
         connection = self._pool.take()
         try:
             yield connection
@@ -518,7 +531,7 @@ class SqliteBackend:
     # -- memory ----------------------------------------------------------------------------------------
 
     def remember(self, place: Place, deed: Deed[T]) -> T:
-        answer: T = self._submit(memory.act, place, deed, keyed=True)
+        answer: T = self._submit_keyed(memory.act, place, deed)
         return answer
 
     def consult(self, place: Place, deed: Deed[T], *, by_words: bool = False) -> T:
@@ -694,14 +707,15 @@ def _uncertain(answer: Any, arguments: tuple[Any, ...]) -> Uncertain:
     return Uncertain(named[0] if named else None, 0)
 
 
-def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
+def _run_together(connection: Connection, group: list[Job]) -> bool:
     """Run all jobs in one transaction, a savepoint each, and answer only after the shared commit.
 
     A refusal is an answer, too: it may rest on what another job of the group wrote. False if the transaction failed;
     then it is void, because the next one overwrites it in the WAL, and each job may run again."""
     outcomes: list[tuple[Any, Exception | None]] = []
+    connection.head_at = NOT_YET
     try:
-        connection.execute("BEGIN IMMEDIATE")
+        connection.kept.execute("BEGIN IMMEDIATE")
         for job in group:
             connection.execute("SAVEPOINT job")
             try:
@@ -710,7 +724,7 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
                 connection.execute("ROLLBACK TO job")
                 outcomes.append((None, refusal))
             connection.execute("RELEASE job")
-        connection.execute("COMMIT")
+        connection.kept.execute("COMMIT")
     except BaseException as error:
         _forget(connection)
         if isinstance(error, Exception):
@@ -721,7 +735,7 @@ def _run_together(connection: apsw.Connection, group: list[Job]) -> bool:
     return True
 
 
-def _sparing(connection: apsw.Connection, operation: Callable[..., Any], *arguments: Any) -> Any:
+def _sparing(connection: Connection, operation: Callable[..., Any], *arguments: Any) -> Any:
     """Run an operation without overwriting the pages that it frees: each of them would need room in the WAL."""
     connection.pragma("secure_delete", "fast")
     try:
@@ -730,7 +744,7 @@ def _sparing(connection: apsw.Connection, operation: Callable[..., Any], *argume
         connection.pragma("secure_delete", 1)
 
 
-def _forget(connection: apsw.Connection) -> None:
+def _forget(connection: Connection) -> None:
     """Leave a transaction that failed. Where even that fails the next one is refused, and leaves it first."""
     if connection.in_transaction:
         with suppress(apsw.Error):
@@ -738,7 +752,7 @@ def _forget(connection: apsw.Connection) -> None:
 
 
 @contextmanager
-def _snapshot(connection: apsw.Connection) -> Iterator[None]:
+def _snapshot(connection: Connection) -> Iterator[None]:
     """Several statements that see one moment."""
     connection.execute("BEGIN")
     try:

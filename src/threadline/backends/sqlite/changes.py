@@ -9,10 +9,8 @@ from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-import apsw
-
 from threadline.backends.backend import Record, Ref
-from threadline.backends.sqlite.rows import many, one
+from threadline.backends.sqlite.rows import Connection, many, one
 from threadline.backends.sqlite.sessions import record_of
 from threadline.core import codec
 from threadline.core.entries import stored
@@ -27,7 +25,7 @@ class Bell:
     `PRAGMA data_version` is a number that changes on a connection when another one has committed. Connections come from
     a pool, so each has its own last number; one that was never asked before counts as a change."""
 
-    def __init__(self, reading: Callable[[], AbstractContextManager[apsw.Connection]], *, alone: bool) -> None:
+    def __init__(self, reading: Callable[[], AbstractContextManager[Connection]], *, alone: bool) -> None:
         self._reading = reading
         self._alone = alone  # in memory: nobody else can commit
         self.renew()
@@ -35,7 +33,7 @@ class Bell:
     def renew(self) -> None:
         """Also in a forked child, where nobody listens yet."""
         self._rung = threading.Event()
-        self._versions: WeakKeyDictionary[apsw.Connection, int] = WeakKeyDictionary()
+        self._versions: WeakKeyDictionary[Connection, int] = WeakKeyDictionary()
         self.heard = False
 
     def ring(self) -> None:
@@ -69,7 +67,7 @@ class Mark(NamedTuple):
     seen: dict[int, int]
 
 
-def changed(connection: apsw.Connection, namespace: str, mark: Mark | None, now: int) -> tuple[list[Record], Mark]:
+def changed(connection: Connection, namespace: str, mark: Mark | None, now: int) -> tuple[list[Record], Mark]:
     """The sessions that changed since the mark, in the order of their change; from None, only a mark.
 
     New entries and new sessions are told by their row numbers, all other changes by `updated_at`."""
@@ -82,6 +80,6 @@ def changed(connection: apsw.Connection, namespace: str, mark: Mark | None, now:
     return sorted(records, key=lambda record: record.updated_at), Mark(entry, session, now, found)
 
 
-def heads(connection: apsw.Connection, refs: list[Ref]) -> list[int | None]:
+def heads(connection: Connection, refs: list[Ref]) -> list[int | None]:
     numbers = codec.encode([ref.number for ref in refs]).decode()
     return [head for (head,) in many(connection, "heads", (numbers,))]

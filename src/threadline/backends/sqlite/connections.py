@@ -11,6 +11,7 @@ from typing import Any
 
 import apsw
 
+from threadline.backends.sqlite.rows import Connection
 from threadline.errors import Closed
 
 BUSY_TIMEOUT_MS = 30_000  # only foreign programs can make us wait: our own writers queue elsewhere
@@ -35,8 +36,8 @@ DURABILITY = {
 }
 
 
-def connect(path: str, flags: int, vfs: str | None, synchronous: str) -> apsw.Connection:
-    connection = apsw.Connection(path, flags=flags, vfs=vfs)
+def connect(path: str, flags: int, vfs: str | None, synchronous: str) -> Connection:
+    connection = Connection(path, flags=flags, vfs=vfs)
     connection.set_busy_timeout(BUSY_TIMEOUT_MS)
     for name, value in SETTINGS:
         connection.pragma(name, value)
@@ -54,7 +55,7 @@ class Pool:
     While the process forks, there is none at all. To SQLite a child that inherits a connection holds its parent's
     locks: it would take none of its own, and whoever closes last would remove the WAL under its hands."""
 
-    def __init__(self, make: Callable[[], apsw.Connection], *, single: bool, in_child: Callable[[], None]) -> None:
+    def __init__(self, make: Callable[[], Connection], *, single: bool, in_child: Callable[[], None]) -> None:
         self._make = make
         self._single = single
         self._in_child = in_child
@@ -65,13 +66,13 @@ class Pool:
     def _renew(self) -> None:
         self._lock = threading.Lock()
         self._free = threading.Condition(self._lock)  # somebody waits for connections to come back
-        self._idle: list[apsw.Connection] = []
+        self._idle: list[Connection] = []
         self._taken = 0
         self._waiters = 0
         self._closed = False
         self._forking = False
 
-    def take(self) -> apsw.Connection:
+    def take(self) -> Connection:
         with self._lock:
             while self._forking or (self._single and self._taken):
                 self._wait(lambda: not self._forking and not (self._single and self._taken))
@@ -91,14 +92,14 @@ class Pool:
         with self._lock:
             self._taken += 1
 
-    def give(self, connection: apsw.Connection) -> None:
+    def give(self, connection: Connection) -> None:
         with self._lock:
             self._taken -= 1
             self._idle.append(connection)
             if self._waiters:
                 self._free.notify_all()
 
-    def drop(self, connection: apsw.Connection | None) -> None:
+    def drop(self, connection: Connection | None) -> None:
         """Instead of give: this connection is not to be trusted any more."""
         try:
             if connection is not None:
@@ -109,7 +110,7 @@ class Pool:
                 if self._waiters:
                     self._free.notify_all()
 
-    def close(self) -> list[apsw.Connection]:
+    def close(self) -> list[Connection]:
         """Take no more, wait for those that are out, and hand over all connections to be dropped."""
         with self._lock:
             self._closed = True

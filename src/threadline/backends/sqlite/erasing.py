@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from functools import partial
 from typing import NamedTuple
 
-import apsw
-
 from threadline.backends.backend import Ref
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import memory, search, trees, usage
-from threadline.backends.sqlite.rows import many, one, run
+from threadline.backends.sqlite.rows import Connection, many, one, run
 from threadline.backends.sqlite.sessions import ref_of
 from threadline.backends.sqlite.transactions import FOLD, about_now, head_of, head_seal, set_about
 from threadline.core.digest import seal
@@ -32,7 +30,7 @@ class Removed(NamedTuple):
 # -- sessions ------------------------------------------------------------------------------------------
 
 
-def erase(connection: apsw.Connection, ref: Ref, cascade: bool, at: int) -> Removed:
+def erase(connection: Connection, ref: Ref, cascade: bool, at: int) -> Removed:
     head_of(connection, ref)  # raises NotFound
     doomed = _holders(connection, ref)
     others = [goner.id for goner in doomed[1:]]
@@ -50,7 +48,7 @@ def erase(connection: apsw.Connection, ref: Ref, cascade: bool, at: int) -> Remo
     return Removed([goner.id for goner in doomed], entries, kept)
 
 
-def _holders(connection: apsw.Connection, ref: Ref) -> list[Ref]:
+def _holders(connection: Connection, ref: Ref) -> list[Ref]:
     """The session, and all that hold parts of it, or parts of those."""
     found = {ref.number: ref}
     left = [ref]
@@ -63,7 +61,7 @@ def _holders(connection: apsw.Connection, ref: Ref) -> list[Ref]:
     return left
 
 
-def _kept(connection: apsw.Connection, ref: Ref, heir: Ref | None) -> Iterator[str]:
+def _kept(connection: Connection, ref: Ref, heir: Ref | None) -> Iterator[str]:
     about = about_now(connection, ref)
     if about.origin is not None and len(ref.lineage) > 1:
         origin, at = about.origin
@@ -75,7 +73,7 @@ def _kept(connection: apsw.Connection, ref: Ref, heir: Ref | None) -> Iterator[s
 # -- entries -------------------------------------------------------------------------------------------
 
 
-def redact(connection: apsw.Connection, ref: Ref, seq: int, reason: str, at: int) -> Removed:
+def redact(connection: Connection, ref: Ref, seq: int, reason: str, at: int) -> Removed:
     head = head_of(connection, ref)[FOLD]
     if not 1 <= seq <= head:
         raise NotFound("entry", seq, f"the log ends at {head}")
@@ -97,7 +95,7 @@ def redact(connection: apsw.Connection, ref: Ref, seq: int, reason: str, at: int
     return Removed(names, 1, [])
 
 
-def _retell(connection: apsw.Connection, reader: Ref, original: Row, buried: Row, at: int) -> None:
+def _retell(connection: Connection, reader: Ref, original: Row, buried: Row, at: int) -> None:
     """What else a session tells of a redacted entry: later entries, its title, its system prompt."""
     namespace, own, status, opened, updated_at, _, head, *_ = head_of(connection, reader)
     for row in echoes(PiecedLog(reader, partial(many, connection)), head, original, buried):
@@ -110,7 +108,7 @@ def _retell(connection: apsw.Connection, reader: Ref, original: Row, buried: Row
     run(connection, "touch", (updated_at, mark, reader.number))
 
 
-def bury(connection: apsw.Connection, log: int, row: Row) -> None:
+def bury(connection: Connection, log: int, row: Row) -> None:
     """Put a tombstone in the place of an entry's content, wherever that lies."""
     search.forget(connection, log, row.seq, row.seq)
     ((before, was),) = many(connection, "content_of", (log, row.seq))
@@ -125,7 +123,7 @@ def bury(connection: apsw.Connection, log: int, row: Row) -> None:
         run(connection, "count_tombstone", (1, log))
 
 
-def _call(connection: apsw.Connection, log: PiecedLog, place: int, row: Row) -> list[Row]:
+def _call(connection: Connection, log: PiecedLog, place: int, row: Row) -> list[Row]:
     """The rows of the call that wrote an entry, where it had a key."""
     if row.key is None or (found := one(connection, "key_row", (place, row.key))) is None:
         return []
@@ -137,13 +135,13 @@ def _log_of(ref: Ref, seq: int) -> int:
     return next(piece.log for piece in ref.lineage if piece.first <= seq <= piece.last)
 
 
-def tombstones(connection: apsw.Connection, ref: Ref) -> list[Row]:
+def tombstones(connection: Connection, ref: Ref) -> list[Row]:
     """The redacted entries of a session's own log."""
     log = PiecedLog(ref, partial(many, connection))
     return [log.row(seq) for (seq,) in many(connection, "tombstones", (ref.lineage[-1].log,))]
 
 
-def bury_all(connection: apsw.Connection, ref: Ref, rows: list[Row], at: int) -> None:
+def bury_all(connection: Connection, ref: Ref, rows: list[Row], at: int) -> None:
     """Put tombstones into a session's own log that another store has there."""
     for row in rows:
         bury(connection, ref.lineage[-1].log, row)

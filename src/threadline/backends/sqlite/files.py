@@ -28,6 +28,8 @@ def look(path: str, *, must_exist: bool) -> None:
         raise NotFound("store", path, "without read_only=True it would be made")
     if size(path) == 0:
         return
+    if size(path) == 1 and not size(path + "-wal"):  # SQLite takes one byte for none, and would begin anew
+        raise NotThreadline(path, "only one byte is left of it: restore it from a backup")
     owner, version, tables = _name_in(path)
     in_the_making = owner == version == tables == 0  # a new file of ours has one empty page before it has our name
     if owner != APPLICATION_ID and not in_the_making:

@@ -5,19 +5,17 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-import apsw
-
 from threadline.backends.backend import STATUSES, Ref, Target, Written
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import transactions
-from threadline.backends.sqlite.rows import many, one, run
+from threadline.backends.sqlite.rows import Connection, many, one, run
 from threadline.core.digest import seal
 from threadline.core.entries import text
 from threadline.core.inbox import Letter
 from threadline.errors import Damaged, KeyReused, NotActive
 
 
-def enqueue(connection: apsw.Connection, target: Target, letter: Letter) -> tuple[Ref, Letter]:
+def enqueue(connection: Connection, target: Target, letter: Letter) -> tuple[Ref, Letter]:
     """The session, and what waits or has entered under the letter's key; the letter itself where nothing has."""
     ref = transactions.write(connection, target, (), None).ref
     if letter.key is not None and (known := _known(connection, ref, letter)) is not None:
@@ -34,7 +32,7 @@ def enqueue(connection: apsw.Connection, target: Target, letter: Letter) -> tupl
     return ref, letter
 
 
-def _known(connection: apsw.Connection, ref: Ref, letter: Letter) -> Letter | None:
+def _known(connection: Connection, ref: Ref, letter: Letter) -> Letter | None:
     """Raises KeyReused if the key names another message."""
     if (found := transactions.find_key(connection, ref, letter.key or b"")) is not None:
         seq, _, named = found
@@ -49,12 +47,12 @@ def _known(connection: apsw.Connection, ref: Ref, letter: Letter) -> Letter | No
     return letter._replace(at=at)
 
 
-def inbox(connection: apsw.Connection, ref: Ref) -> list[Letter]:
+def inbox(connection: Connection, ref: Ref) -> list[Letter]:
     transactions.head_of(connection, ref)  # raises NotFound if it is gone
     return [_checked(ref, row) for row in many(connection, "queued", (ref.number,))]
 
 
-def take(connection: apsw.Connection, ref: Ref, at: int, expect: int | None, lease: int | None) -> Written:
+def take(connection: Connection, ref: Ref, at: int, expect: int | None, lease: int | None) -> Written:
     """The first that has not entered yet, into the log and out of the inbox."""
     while (row := one(connection, "first_queued", (ref.number,))) is not None:
         letter = _checked(ref, row)
@@ -69,7 +67,7 @@ def take(connection: apsw.Connection, ref: Ref, at: int, expect: int | None, lea
     return Written(ref, [[]])
 
 
-def _remove(connection: apsw.Connection, ref: Ref, number: int) -> None:
+def _remove(connection: Connection, ref: Ref, number: int) -> None:
     run(connection, "delete_queued", (ref.number, number))
     run(connection, "drain_inbox", (ref.number,))
 

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from time import time_ns
 
-import apsw
-
 from threadline.backends.backend import STATUSES, Ref
-from threadline.backends.sqlite.rows import one, run
+from threadline.backends.sqlite.rows import Connection, one, run
 from threadline.core import holds
 from threadline.core.holds import Hold
 from threadline.errors import NotActive, NotFound
@@ -17,14 +15,14 @@ def now_us() -> int:
     return time_ns() // 1_000
 
 
-def take(connection: apsw.Connection, ref: Ref, holder: str, ttl_us: int) -> Hold:
+def take(connection: Connection, ref: Ref, holder: str, ttl_us: int) -> Hold:
     status, hold = held(connection, ref)
     if status:
         raise NotActive(ref.id, STATUSES[status])
     return _set(connection, ref, holds.taken(hold, holder, now_us(), ttl_us))
 
 
-def renew(connection: apsw.Connection, ref: Ref, token: int, ttl_us: int) -> Hold:
+def renew(connection: Connection, ref: Ref, token: int, ttl_us: int) -> Hold:
     _, hold = held(connection, ref)
     now = now_us()
     holds.check(hold, token, now, ref.id)
@@ -32,13 +30,13 @@ def renew(connection: apsw.Connection, ref: Ref, token: int, ttl_us: int) -> Hol
     return _set(connection, ref, hold._replace(until=now + ttl_us))
 
 
-def release(connection: apsw.Connection, ref: Ref, token: int) -> None:
+def release(connection: Connection, ref: Ref, token: int) -> None:
     _, hold = held(connection, ref)
     if hold is not None and hold.token == token:
         _set(connection, ref, hold._replace(until=0))
 
 
-def held(connection: apsw.Connection, ref: Ref) -> tuple[int, Hold | None]:
+def held(connection: Connection, ref: Ref) -> tuple[int, Hold | None]:
     """The status of a session and its last lease."""
     found = one(connection, "lease", (ref.number,))
     if found is None:
@@ -46,6 +44,6 @@ def held(connection: apsw.Connection, ref: Ref) -> tuple[int, Hold | None]:
     return found[0], holds.decode(found[1])
 
 
-def _set(connection: apsw.Connection, ref: Ref, hold: Hold) -> Hold:
+def _set(connection: Connection, ref: Ref, hold: Hold) -> Hold:
     run(connection, "set_lease", (holds.encode(hold), ref.number))
     return hold

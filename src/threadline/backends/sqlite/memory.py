@@ -6,10 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
-import apsw
-
 from threadline.backends.shelf import SqlShelf, Statement, drops, node_words, writes
-from threadline.backends.sqlite.rows import many, one, run
+from threadline.backends.sqlite.rows import Connection, many, one, run
 from threadline.core.digest import seal
 from threadline.core.entries import text
 from threadline.core.words import VERSION
@@ -21,7 +19,7 @@ T = TypeVar("T")
 INDEXED_AT_ONCE = 2_000  # nodes whose words enter the index in one transaction
 
 
-def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
+def act(connection: Connection, place: Place, deed: Deed[T]) -> T:
     """Run a deed and write what it changes."""
     here = shelf(connection, place)
     changes, answer = deed(here)
@@ -34,18 +32,18 @@ def act(connection: apsw.Connection, place: Place, deed: Deed[T]) -> T:
     return answer
 
 
-def _write(connection: apsw.Connection, statements: Iterable[Statement]) -> None:
+def _write(connection: Connection, statements: Iterable[Statement]) -> None:
     for name, values in statements:
         run(connection, name, values)
         if name == "memory_drop_nodes":
             run(connection, "memory_unindex_gone")
 
 
-def shelf(connection: apsw.Connection, place: Place) -> SqlShelf:
+def shelf(connection: Connection, place: Place) -> SqlShelf:
     return SqlShelf(partial(many, connection), place, place.row[1], _asked, _listed, lags=True)
 
 
-def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int:
+def forget(connection: Connection, namespace: bytes, session: bytes) -> int:
     """Remove the working memory of a session from every memory of its namespace; how many there were."""
     found = many(connection, "memory_working_anywhere", (namespace, session))
     for tree, scope in found:
@@ -53,13 +51,13 @@ def forget(connection: apsw.Connection, namespace: bytes, session: bytes) -> int
     return len(found)
 
 
-def unname(connection: apsw.Connection, namespace: bytes, session: str) -> None:
+def unname(connection: Connection, namespace: bytes, session: str) -> None:
     """Let nothing in any memory name a session that is to be erased; its working memory is removed with it."""
     for _, project in many(connection, "memories_of", (namespace,)):
         act(connection, Place(text(namespace), text(project) or None), partial(promotion.unname, session))
 
 
-def places(connection: apsw.Connection, after: bytes) -> list[Place]:
+def places(connection: Connection, after: bytes) -> list[Place]:
     """A page of memories, by their trees."""
     found = many(connection, "memory_places", (after,))
     return [Place(text(namespace), text(project) or None) for namespace, project in found]
@@ -68,12 +66,12 @@ def places(connection: apsw.Connection, after: bytes) -> list[Place]:
 # -- the index of words --------------------------------------------------------------------------------
 
 
-def lags(connection: apsw.Connection) -> bool:
+def lags(connection: Connection) -> bool:
     upto, version, last = one(connection, "memory_lag")
     return bool(upto < last or version != VERSION)
 
 
-def catch_up(connection: apsw.Connection) -> bool:
+def catch_up(connection: Connection) -> bool:
     """Put the next nodes into the index of words; whether there may be more."""
     upto, version, last = one(connection, "memory_lag")
     if version != VERSION:  # other rules made it

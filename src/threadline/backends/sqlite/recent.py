@@ -11,11 +11,9 @@ from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
-import apsw
-
 from threadline.backends.backend import Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.sqlite.rows import many, one, readable
+from threadline.backends.sqlite.rows import Connection, many, one, readable
 from threadline.core.entries import Known, Row, known_of, row_of
 
 ROWS_BYTES = 4 * 1024 * 1024  # of bodies, for each connection: some dozens of contexts
@@ -30,7 +28,7 @@ class Recent:
         self._size = 0
         self._version = -1
 
-    def of(self, connection: apsw.Connection, log: int) -> dict[int, Known]:
+    def of(self, connection: Connection, log: int) -> dict[int, Known]:
         """What is known of a log, as far as it still holds."""
         (version,) = one(connection, "data_version")
         if version != self._version:
@@ -52,8 +50,8 @@ class Recent:
         self._size = 0
 
 
-Borrow = Callable[[], AbstractContextManager[apsw.Connection]]  # a connection of the pool
-Recents = WeakKeyDictionary[apsw.Connection, Recent]
+Borrow = Callable[[], AbstractContextManager[Connection]]  # a connection of the pool
+Recents = WeakKeyDictionary[Connection, Recent]
 
 
 def _size(rows: Iterable[Known]) -> int:
@@ -91,12 +89,12 @@ class RecentLog(PiecedLog):
         rows[first:last] = found
         return rows
 
-    def _looked_up(self, connection: apsw.Connection, log: int, low: int, high: int) -> list[Row]:
+    def _looked_up(self, connection: Connection, log: int, low: int, high: int) -> list[Row]:
         here = PiecedLog(self._ref, partial(_select, connection))
         found = map(known_of, here._found(log, low, high, high - low + 1, True))
         return [row if Row.looks_whole(row) else row_of(row) for row in map(here._whole, found)]
 
 
-def _select(connection: apsw.Connection, name: str, values: tuple[Any, ...]) -> list[Any]:
+def _select(connection: Connection, name: str, values: tuple[Any, ...]) -> list[Any]:
     with readable():
         return many(connection, name, values)

@@ -17,28 +17,50 @@ SQL = {
     for name, statement in sql.queries("sqlite", file).items()
 }
 
-NUMBERS_AND_BYTES = {int, bytes}  # all that the columns of a head row hold; a flipped bit may change a column's type
-
 MISTYPED = (UnicodeDecodeError, TypeError, AttributeError)  # text or types that nobody wrote so: damage
+
+NOT_YET = -1  # no file has that version: the row is not committed, or not to be relied on
 
 Values = tuple[Any, ...] | dict[str, Any]
 
 
-def run(connection: apsw.Connection, name: str, values: Values = ()) -> None:
-    connection.execute(SQL[name], values)
+class Connection(apsw.Connection):
+    """A connection that keeps two things for the next append.
+
+    `kept` is a cursor, for statements whose rows are read at once: to make one for each would cost as much as one more
+    statement. `head` is the head row that it wrote last, of the session `head_of`, and `head_at` the version of the
+    file that has it: SQLite counts the commits there, of whichever process. It is known from one lone append to the
+    next; whatever else this connection does in between makes it forget."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.kept = self.cursor()
+        self.head: tuple[Any, ...] | None = None
+        self.head_of = 0
+        self.head_at = NOT_YET
+
+    def close(self, force: bool = False) -> None:
+        super().close(force)
+        del self.kept  # which holds the connection
 
 
-def run_many(connection: apsw.Connection, name: str, values: Iterable[tuple[Any, ...]]) -> None:
+def run(connection: Connection, name: str, values: Values = ()) -> None:
+    connection.kept.execute(SQL[name], values)
+
+
+def run_many(connection: Connection, name: str, values: Iterable[tuple[Any, ...]]) -> None:
     connection.executemany(SQL[name], values)
 
 
-def one(connection: apsw.Connection, name: str, values: Values = ()) -> Any:
+def one(connection: Connection, name: str, values: Values = ()) -> Any:
     """The first row, or None."""
-    return connection.execute(SQL[name], values).fetchone()
+    found = many(connection, name, values)
+    return found[0] if found else None
 
 
-def many(connection: apsw.Connection, name: str, values: Values = ()) -> list[Any]:
-    return connection.execute(SQL[name], values).fetchall()
+def many(connection: Connection, name: str, values: Values = ()) -> list[Any]:
+    """All rows: one that is left unread would keep the kept cursor, and a reader's moment, for ever."""
+    return connection.kept.execute(SQL[name], values).fetchall()
 
 
 @contextmanager

@@ -7,14 +7,13 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
-import apsw
-
 from threadline.backends import sql
 from threadline.backends.backend import Piece, Record, Ref
 from threadline.backends.blobs import MARKS, decompress, whole
 from threadline.backends.log import PiecedLog
 from threadline.backends.searching import FEW, Listing, Place, Reader, Spot, answers, find, readable, spot_in
 from threadline.backends.sqlite import rows
+from threadline.backends.sqlite.rows import Connection
 from threadline.backends.sqlite.sessions import records_of
 from threadline.backends.sqlite.transactions import ENDLESS
 from threadline.core import codec
@@ -35,31 +34,31 @@ MAKE = [name for name in SQL if name.startswith("make_") and name != "make_searc
 DROP = [name for name in SQL if name.startswith("drop_")]
 
 
-def run(connection: apsw.Connection, name: str, values: rows.Values = ()) -> None:
+def run(connection: Connection, name: str, values: rows.Values = ()) -> None:
     connection.execute(SQL[name], values)
 
 
-def one(connection: apsw.Connection, name: str, values: rows.Values = ()) -> Any:
+def one(connection: Connection, name: str, values: rows.Values = ()) -> Any:
     return connection.execute(SQL[name], values).fetchone()
 
 
-def many(connection: apsw.Connection, name: str, values: rows.Values = ()) -> list[Any]:
+def many(connection: Connection, name: str, values: rows.Values = ()) -> list[Any]:
     return connection.execute(SQL[name], values).fetchall()
 
 
 # -- catching up ---------------------------------------------------------------------------------------
 
 
-def is_made(connection: apsw.Connection) -> bool:
+def is_made(connection: Connection) -> bool:
     return one(connection, "there") is not None
 
 
-def is_there(connection: apsw.Connection) -> bool:
+def is_there(connection: Connection) -> bool:
     """Whether there is an index, and one of our rules."""
     return is_made(connection) and one(connection, "state")[0] == VERSION
 
 
-def lag(connection: apsw.Connection) -> Indexing:
+def lag(connection: Connection) -> Indexing:
     last_entry, last_session = one(connection, "last_rows")
     if not is_there(connection):
         return Indexing(0, last_entry + last_session)
@@ -67,14 +66,14 @@ def lag(connection: apsw.Connection) -> Indexing:
     return Indexing(entry + session, last_entry + last_session, bool(many(connection, "retitled", (1,))))
 
 
-def refresh(connection: apsw.Connection) -> None:
+def refresh(connection: Connection) -> None:
     """Let FTS5 look whether others have written. A reader makes it, PRAGMA integrity_check does not: it would compare
     pages that are new with what it remembers of old ones, and take that for damage (SQLite 3.54.1)."""
     if is_made(connection):
         run(connection, "look")
 
 
-def step(connection: apsw.Connection) -> Indexing:
+def step(connection: Connection) -> Indexing:
     """Index some more of what there is. Whoever comes next goes on where this ended, in whichever process."""
     if not is_there(connection):
         drop(connection)
@@ -84,18 +83,18 @@ def step(connection: apsw.Connection) -> Indexing:
     return lag(connection)
 
 
-def make(connection: apsw.Connection) -> None:
+def make(connection: Connection) -> None:
     for name in MAKE:
         run(connection, name)
     run(connection, "make_search_start", (VERSION,))
 
 
-def drop(connection: apsw.Connection) -> None:
+def drop(connection: Connection) -> None:
     for name in DROP:
         run(connection, name)
 
 
-def merge(connection: apsw.Connection) -> bool:
+def merge(connection: Connection) -> bool:
     """Do some of the work that makes looking up quick; False when there is none left."""
     if not is_there(connection):
         return False
@@ -104,7 +103,7 @@ def merge(connection: apsw.Connection) -> bool:
     return connection.total_changes() - before >= 2
 
 
-def _index_entries(connection: apsw.Connection) -> None:
+def _index_entries(connection: Connection) -> None:
     _, upto, _, _, _ = one(connection, "state")
     found: dict[int, list[str]] = {}
     chars = 0
@@ -121,7 +120,7 @@ def _index_entries(connection: apsw.Connection) -> None:
     run(connection, "set_entry", (upto, len(found), sum(map(len, found.values()))))
 
 
-def _number(connection: apsw.Connection, log: int, seq: int) -> int:
+def _number(connection: Connection, log: int, seq: int) -> int:
     """The number of a document, new or known."""
     part, place = divmod(seq, STRETCH)
     found = one(connection, "stretch", (log, part))
@@ -131,7 +130,7 @@ def _number(connection: apsw.Connection, log: int, seq: int) -> int:
     return int(found[0]) * STRETCH + place
 
 
-def _insert(connection: apsw.Connection, document: int, words: list[str]) -> None:
+def _insert(connection: Connection, document: int, words: list[str]) -> None:
     run(connection, "insert_words", (document, " ".join(dict.fromkeys(words))))
     run(connection, "insert_doc", (document, len(words)))
 
@@ -147,7 +146,7 @@ def _role_term(role: str) -> str:
     return "_" + (role if role.isascii() and role.isalpha() and role.islower() else stored(role).hex())
 
 
-def _whole(connection: apsw.Connection, log: int, row: Row) -> Row:
+def _whole(connection: Connection, log: int, row: Row) -> Row:
     """The row with its body as it was written. One that cannot be is left as it is: its digest tells."""
     if type(row.body) is not bytes or row.body[:1] not in MARKS:
         return row
@@ -156,14 +155,14 @@ def _whole(connection: apsw.Connection, log: int, row: Row) -> Row:
     return row
 
 
-def _blob(connection: apsw.Connection, log: int, seq: int, name: bytes) -> bytes:
+def _blob(connection: Connection, log: int, seq: int, name: bytes) -> bytes:
     found = one(connection, "blob", (log, seq, name))
     if found is None:
         raise Damaged(None, seq, "a large part of it is missing")
     return decompress(found[0])
 
 
-def expected(connection: apsw.Connection) -> Iterator[tuple[int, int, int]]:
+def expected(connection: Connection) -> Iterator[tuple[int, int, int]]:
     """What the index should hold: log and seq of each document, and how many terms it has."""
     _, upto, _, _, _ = one(connection, "state")
     for entry, log, *columns in connection.execute(SQL["rows_after"], (0, -1)):
@@ -178,7 +177,7 @@ def expected(connection: apsw.Connection) -> Iterator[tuple[int, int, int]]:
 # -- titles --------------------------------------------------------------------------------------------
 
 
-def _index_titles(connection: apsw.Connection) -> None:
+def _index_titles(connection: Connection) -> None:
     for (session,) in many(connection, "retitled", (STEP_ROWS,)):
         _index_title(connection, session)
         run(connection, "done_retitled", (session,))
@@ -190,7 +189,7 @@ def _index_titles(connection: apsw.Connection) -> None:
         run(connection, "set_session", (new[-1],))
 
 
-def _index_title(connection: apsw.Connection, session: int) -> None:
+def _index_title(connection: Connection, session: int) -> None:
     found = one(connection, "said", (session,))
     about = None if found is None else about_of(found[0])
     title = about.title if about is not None and about.titled_by is not None else None
@@ -207,7 +206,7 @@ def _index_title(connection: apsw.Connection, session: int) -> None:
 # -- forgetting ----------------------------------------------------------------------------------------
 
 
-def forget(connection: apsw.Connection, log: int, first: int, last: int | None = None) -> None:
+def forget(connection: Connection, log: int, first: int, last: int | None = None) -> None:
     """Remove the entries `first..last` of a log from the index, to the last byte. They must still be in the log.
 
     Where one of them cannot be read any more, nobody can tell which terms are its own: then the index goes as a whole,
@@ -224,7 +223,7 @@ def forget(connection: apsw.Connection, log: int, first: int, last: int | None =
     run(connection, "delete_stretches", (log,))
 
 
-def forget_title(connection: apsw.Connection, session: int) -> None:
+def forget_title(connection: Connection, session: int) -> None:
     """Remove a session's title from the index, to the last byte."""
     if not is_made(connection):
         return
@@ -237,13 +236,13 @@ def forget_title(connection: apsw.Connection, session: int) -> None:
     run(connection, "done_retitled", (session,))
 
 
-def clamp(connection: apsw.Connection) -> None:
+def clamp(connection: Connection) -> None:
     """Rows of `entry` were removed: those that get their numbers next are not indexed yet."""
     if is_made(connection):
         run(connection, "clamp")
 
 
-def _delete(connection: apsw.Connection, document: int, words: list[str]) -> None:
+def _delete(connection: Connection, document: int, words: list[str]) -> None:
     run(connection, "delete_words", (document, " ".join(dict.fromkeys(words))))
     run(connection, "delete_doc", (document,))
     run(connection, "set_entry", (one(connection, "state")[1], -1, -len(words)))
@@ -252,7 +251,7 @@ def _delete(connection: apsw.Connection, document: int, words: list[str]) -> Non
 # -- reading -------------------------------------------------------------------------------------------
 
 
-def search(connection: apsw.Connection, asked: Search) -> list[tuple[Record, Answer]]:
+def search(connection: Connection, asked: Search) -> list[tuple[Record, Answer]]:
     index = _Index(connection, asked)
     question, lists, found = find(index, asked)
     sessions = codec.encode(list({finding.about.session for finding in found})).decode()
@@ -261,7 +260,7 @@ def search(connection: apsw.Connection, asked: Search) -> list[tuple[Record, Ans
     return [(records[told.session], told) for told in answers(index, question, lists, found, asked, places)]
 
 
-def _refs(connection: apsw.Connection, sessions: str) -> Iterator[Ref]:
+def _refs(connection: Connection, sessions: str) -> Iterator[Ref]:
     pieces: dict[int, list[Piece]] = {}
     for session, *piece in many(connection, "lineages", (sessions,)):
         pieces.setdefault(session, []).append(Piece(*piece))
@@ -269,7 +268,7 @@ def _refs(connection: apsw.Connection, sessions: str) -> Iterator[Ref]:
         yield Ref(session, text(id), text_or_none(key), tuple(pieces[session]), tree)
 
 
-def _place(connection: apsw.Connection, ref: Ref, record: Record) -> Place:
+def _place(connection: Connection, ref: Ref, record: Record) -> Place:
     log, state = PiecedLog(ref, partial(rows.many, connection)), record.state
     spans: Spans = ((1, state.head),)
     with suppress(Damaged):
@@ -280,7 +279,7 @@ def _place(connection: apsw.Connection, ref: Ref, record: Record) -> Place:
 class _Index:
     """See `backends.searching.Index`."""
 
-    def __init__(self, connection: apsw.Connection, asked: Search) -> None:
+    def __init__(self, connection: Connection, asked: Search) -> None:
         self._connection = connection
         self._there = is_there(connection)
         self._role = "" if asked.role is None else f' AND "{_role_term(asked.role)}"'

@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import apsw
-
 from threadline.backends.backend import STATUSES, Ref, Target, Written
 from threadline.backends.sqlite import transactions
 from threadline.backends.sqlite.claims import Claim
 from threadline.backends.sqlite.leases import held, now_us
-from threadline.backends.sqlite.rows import many, run
+from threadline.backends.sqlite.rows import Connection, many, run
 from threadline.core import holds
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text, text_or_none
@@ -19,7 +17,7 @@ from threadline.core.streams import Chunk, NewStream, Settling, Stream
 from threadline.errors import Damaged, NotActive
 
 
-def begin(connection: apsw.Connection, claim: Claim, target: Target, new: NewStream, lease: int | None) -> Ref:
+def begin(connection: Connection, claim: Claim, target: Target, new: NewStream, lease: int | None) -> Ref:
     ref = transactions.write(connection, target, (), None).ref
     status, hold = held(connection, ref)
     if status:
@@ -31,7 +29,7 @@ def begin(connection: apsw.Connection, claim: Claim, target: Target, new: NewStr
     return ref
 
 
-def grow(connection: apsw.Connection, claim: Claim, chunks: Sequence[Chunk]) -> set[int]:
+def grow(connection: Connection, claim: Claim, chunks: Sequence[Chunk]) -> set[int]:
     """Add chunks to streams of ours; the numbers of those that are not there any more."""
     gone: set[int] = set()
     for chunk in chunks:
@@ -42,7 +40,7 @@ def grow(connection: apsw.Connection, claim: Claim, chunks: Sequence[Chunk]) -> 
     return gone
 
 
-def let_go(connection: apsw.Connection, claim: Claim, chunk: Chunk) -> None:
+def let_go(connection: Connection, claim: Claim, chunk: Chunk) -> None:
     """The writer ends without finishing: what it wrote last, and then nobody is its writer."""
     if chunk.text:
         grow(connection, claim, (chunk,))
@@ -51,14 +49,14 @@ def let_go(connection: apsw.Connection, claim: Claim, chunk: Chunk) -> None:
         run(connection, "set_draft_writer", (None, seal(*columns), chunk.stream))
 
 
-def streams(connection: apsw.Connection, claim: Claim, ref: Ref) -> list[Stream]:
+def streams(connection: Connection, claim: Claim, ref: Ref) -> list[Stream]:
     """The streams of a session, the oldest first."""
     transactions.head_of(connection, ref)  # raises NotFound if it is gone
     return [_stream(connection, claim, ref, row) for row in many(connection, "drafts", (ref.number,))]
 
 
 def settle(
-    connection: apsw.Connection, claim: Claim, ref: Ref, settling: Settling, expect: int | None, lease: int | None
+    connection: Connection, claim: Claim, ref: Ref, settling: Settling, expect: int | None, lease: int | None
 ) -> Written:
     chosen = settling.chosen(streams(connection, claim, ref))
     written = transactions.write(connection, Target(ref), settling.ops(chosen), expect, None, lease)
@@ -68,7 +66,7 @@ def settle(
     return written
 
 
-def _stream(connection: apsw.Connection, claim: Claim, ref: Ref, row: Any) -> Stream:
+def _stream(connection: Connection, claim: Claim, ref: Ref, row: Any) -> Stream:
     number, _, at, role, key, writer, mark = row
     chunks = many(connection, "chunks", (number,))
     whole = seal(*row[:-1]) == mark and all(seal(*chunk[:-1]) == chunk[-1] for chunk in chunks)

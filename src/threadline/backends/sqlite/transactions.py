@@ -14,7 +14,7 @@ from threadline.backends.backend import STATUSES, Kin, NewSession, Original, Pie
 from threadline.backends.blobs import compress, pack, squeeze
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite.leases import now_us
-from threadline.backends.sqlite.rows import many, one, run, run_many
+from threadline.backends.sqlite.rows import NOT_YET, Connection, many, one, run, run_many
 from threadline.backends.sqlite.sessions import find
 from threadline.backends.sqlite.usage import charge
 from threadline.core import codec, holds
@@ -22,12 +22,12 @@ from threadline.core.about import About, Change, changed, inherited, opened_by, 
 from threadline.core.about import decode as about_of
 from threadline.core.digest import seal
 from threadline.core.entries import ASSISTANT, CALLER, OTHER, USER, Draft, Entry, Row, stored, text
-from threadline.core.fold import State, after, start, state_at, state_of
+from threadline.core.fold import TYPES, State, after, start, state_at, state_of
 from threadline.core.ops import Op
 from threadline.core.redaction import is_redacted
 from threadline.core.spending import Charge, Spending, larger
 from threadline.core.tombstones import hidden
-from threadline.errors import Conflict, KeyReused, NotActive, NotFound, Stale
+from threadline.errors import Conflict, Damaged, KeyReused, NotActive, NotFound, Stale
 
 ENDLESS = 2**62  # the end of a log that still grows
 
@@ -42,7 +42,7 @@ FOLD = 6  # where the fold begins in a head row
 
 
 def write(
-    connection: apsw.Connection,
+    connection: Connection,
     target: Target,
     ops: Sequence[Op],
     expect: int | None,
@@ -52,23 +52,25 @@ def write(
     ref = target.ref or _find_or_create(connection, target.new)
     writing = _Writing(connection, ref, expect, lease)
     entries = [writing.run(op) for op in ops]
-    writing.move_head()
+    head = writing.move_head()
     if change is not None:
         change_about(connection, ref, change)
+        head = None
+    connection.head, connection.head_of, connection.head_at = head, ref.number, NOT_YET
     return Written(ref, entries)
 
 
 class _Writing(PiecedLog):
     """One session while a transaction writes to it: its log, and the fold as it moves on."""
 
-    def __init__(self, connection: apsw.Connection, ref: Ref, expect: int | None, lease: int | None) -> None:
+    def __init__(self, connection: Connection, ref: Ref, expect: int | None, lease: int | None) -> None:
         self._ref = ref
         self._connection = connection
         self._expect = expect
         self._lease = lease
-        found = head_of(connection, ref)
-        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held = found[:FOLD]
-        self._state = self._before = state_of(found[FOLD:])
+        head = _known_head(connection, ref) or _read_head(connection, ref)
+        self._namespace, self._own, self._status, self._opened, self._updated_at, self._held, self._before = head
+        self._state: State = self._before
         self._at = 0
         self._waiting: dict[int, Row] = {}  # written together: a batch of a thousand takes half the time so
 
@@ -96,18 +98,18 @@ class _Writing(PiecedLog):
             raise Stale(self._expect, self._before.head)
         if standing := op.standing(self._state, self):
             return [self.row(standing).entry(self._ref.id)]
-        first = self._state.head + 1
-        drafts = op.drafts(self._state, self)
-        for draft in drafts:
+        entries = []
+        for draft in op.drafts(self._state, self):
             self._insert(draft)
-        if op.key is not None and drafts:
-            key_row = (self._own, op.key, first, len(drafts), op.identity)
+            entries.append(draft.entry(self._ref.id, self._state.head))
+        if op.key is not None and entries:
+            key_row = (self._own, op.key, entries[0].seq, len(entries), op.identity)
             run(self._connection, "insert_key", (*key_row, seal(*key_row)))
         if op.spent is not None:
             charge(self._connection, self._ref, self._namespace, op.spent)
         if op.at > self._at:
             self._at = op.at
-        return [draft.entry(self._ref.id, seq) for seq, draft in enumerate(drafts, first)]
+        return entries
 
     def _known(self, key: bytes, identity: bytes) -> range | None:
         """The entries that an earlier call of the same key wrote. Raises KeyReused if it was another call."""
@@ -135,25 +137,27 @@ class _Writing(PiecedLog):
         set_about(self._connection, self._ref, msgspec.structs.replace(about, **opening))
         self._opened = by
 
-    def move_head(self) -> None:
+    def move_head(self) -> tuple[Any, ...] | None:
+        """What the head row says now, if it moved."""
         if self._state is self._before:
-            return
+            return None
         self._flush()
-        updated_at = max(self._at, self._updated_at + 1)
-        mark = head_seal(self._ref.number, self._namespace, self._own, self._status, self._opened, updated_at)
-        moved = (self._opened, updated_at, *self._state, mark, self._ref.number)
-        run(self._connection, "move_head", moved)
+        number, state = self._ref.number, self._state
+        updated_at = self._at if self._at > self._updated_at else self._updated_at + 1
+        told = (self._namespace, self._own, self._status, self._opened, updated_at)
+        run(self._connection, "move_head", (self._opened, updated_at, *state, head_seal(number, *told), number))
+        return *told, self._held, state
 
 
-def find_key(connection: apsw.Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
+def find_key(connection: Connection, ref: Ref, key: bytes) -> tuple[int, int, bytes] | None:
     """The first entry of the call of that key, how many it wrote, and its identity."""
     found: tuple[int, int, bytes] | None = one(connection, "find_key", (key, hidden(key), ref.number))
     return found
 
 
-def insert_entries(connection: apsw.Connection, tree: bytes, own: int, rows: Sequence[Row]) -> None:
+def insert_entries(connection: Connection, tree: bytes, own: int, rows: Sequence[Row]) -> None:
     """Rows as small as they get without being slow to read."""
-    if max(len(row.body) for row in rows) >= SQUEEZE_BYTES:
+    if not all(map(_stays, rows)):
         rows = [_squeezed(row) for row in _without_large(connection, tree, own, rows)]
     if len(rows) == 1:
         run(connection, "insert_entry", (own, *rows[0]))
@@ -161,7 +165,7 @@ def insert_entries(connection: apsw.Connection, tree: bytes, own: int, rows: Seq
         run_many(connection, "insert_entry", [(own, *row) for row in rows])
 
 
-def _without_large(connection: apsw.Connection, tree: bytes, own: int, rows: Sequence[Row]) -> Sequence[Row]:
+def _without_large(connection: Connection, tree: bytes, own: int, rows: Sequence[Row]) -> Sequence[Row]:
     """Rows with their large strings out of line; one that the tree has already is not stored again."""
     if max(len(row.body) for row in rows) < LARGE_BYTES:
         return rows
@@ -171,6 +175,12 @@ def _without_large(connection: apsw.Connection, tree: bytes, own: int, rows: Seq
     run_many(connection, "insert_blob", [(tree, name, len(blobs[name]), compress(blobs[name])) for name in new])
     run_many(connection, "insert_blob_use", [(own, row.seq, tree, name) for row, _, found in cut for name in found])
     return [row if body is row.body else row._replace(body=body) for row, body, _ in cut]
+
+
+def _stays(row: Row) -> bool:
+    """Whether nothing of it is large, and nothing to be squeezed."""
+    size = len(row.body)
+    return size < SQUEEZE_BYTES or (size < LARGE_BYTES and row.voice not in MACHINES)
 
 
 def _squeezed(row: Row) -> Row:
@@ -189,21 +199,35 @@ def head_seal(number: int, namespace: bytes, own: int, status: int, opened: int,
     return sha256(b"%d|%d:%b|%d|%d|%d|%d" % row).digest()[:8]  # as `seal` does, in one go: every append makes one
 
 
-def head_of(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
+def _known_head(connection: Connection, ref: Ref) -> tuple[Any, ...] | None:
+    """What `_read_head` would find, if this connection wrote it and nobody has committed anything since."""
+    known = connection.head_at == connection.data_version() and connection.head_of == ref.number
+    return connection.head if known else None
+
+
+def _read_head(connection: Connection, ref: Ref) -> tuple[Any, ...]:
+    """namespace, log, status, opened, updated_at, lease, and the state at the head."""
+    found = head_of(connection, ref)
+    return *found[:FOLD], state_of(found[FOLD:])
+
+
+def head_of(connection: Connection, ref: Ref) -> tuple[Any, ...]:
     """namespace, log, status, opened, updated_at, lease, and the fold at the head."""
     found: tuple[Any, ...] | None = one(connection, "head", (ref.number,))
     if found is None:
         raise NotFound("session", ref.id)
+    if tuple(map(type, found[FOLD:])) != TYPES:
+        raise Damaged(ref.id, None, "its head row is not what it was")
     return found
 
 
-def _find_or_create(connection: apsw.Connection, new: NewSession | None) -> Ref:
+def _find_or_create(connection: Connection, new: NewSession | None) -> Ref:
     assert new is not None
     found = find(connection, new.namespace, key=new.key) if new.key is not None else None
     return found or create(connection, new)
 
 
-def create(connection: apsw.Connection, new: NewSession, parent: Ref | None = None) -> Ref:
+def create(connection: Connection, new: NewSession, parent: Ref | None = None) -> Ref:
     run(connection, "insert_log", (new.salt,))
     log_number = connection.last_insert_rowid()
     tree = new.salt if parent is None else parent.tree
@@ -213,7 +237,7 @@ def create(connection: apsw.Connection, new: NewSession, parent: Ref | None = No
     return Ref(number, new.id, new.key, lineage, tree)
 
 
-def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
+def fork(connection: Connection, origin: Ref, at: int | None, new: NewSession) -> Ref:
     state = State(*head_of(connection, origin)[FOLD:])
     at = state.head if at is None else at
     if not 0 <= at <= state.head:
@@ -233,7 +257,7 @@ def fork(connection: apsw.Connection, origin: Ref, at: int | None, new: NewSessi
 
 
 def _insert_session(
-    connection: apsw.Connection, new: NewSession, *, tree: bytes, origin: int | None = None, parent: int | None = None
+    connection: Connection, new: NewSession, *, tree: bytes, origin: int | None = None, parent: int | None = None
 ) -> int:
     about = new.about
     row = (
@@ -262,7 +286,7 @@ def _insert_session(
 
 
 def _insert_head(
-    connection: apsw.Connection, number: int, new: NewSession, lineage: tuple[Piece, ...], row: tuple[Any, ...]
+    connection: Connection, number: int, new: NewSession, lineage: tuple[Piece, ...], row: tuple[Any, ...]
 ) -> None:
     for piece in lineage:
         share = (number, piece.first, piece.last, piece.log)
@@ -272,7 +296,7 @@ def _insert_head(
     run(connection, "insert_head", (number, namespace, new.about.parent is not None, *row, mark))
 
 
-def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
+def change_about(connection: Connection, ref: Ref, change: Change) -> None:
     namespace, log_number, status, opened, updated_at, *_ = head_of(connection, ref)
     if change.status is not None:
         status = STATUSES.index(change.status)
@@ -287,18 +311,18 @@ def change_about(connection: apsw.Connection, ref: Ref, change: Change) -> None:
     run(connection, "set_status", (status, updated_at, mark, ref.number))
 
 
-def about_now(connection: apsw.Connection, ref: Ref) -> About:
+def about_now(connection: Connection, ref: Ref) -> About:
     return about_of(_session_row(connection, ref)[-1])
 
 
-def _session_row(connection: apsw.Connection, ref: Ref) -> tuple[Any, ...]:
+def _session_row(connection: Connection, ref: Ref) -> tuple[Any, ...]:
     found: tuple[Any, ...] | None = one(connection, "about", (ref.number,))
     if found is None:
         raise NotFound("session", ref.id)
     return found
 
 
-def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
+def set_about(connection: Connection, ref: Ref, about: About) -> None:
     """Say something else of a session; it loses its parent where `about` names none."""
     tree, namespace, id, key, created_at, origin, parent, before = _session_row(connection, ref)
     cwd, agent, call_id = (None if v is None else stored(v) for v in (about.cwd, about.agent, about.call_id))
@@ -316,7 +340,7 @@ def set_about(connection: apsw.Connection, ref: Ref, about: About) -> None:
 # -- copies of another store -----------------------------------------------------------------------------
 
 
-def adopt(connection: apsw.Connection, original: Original, shared: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
+def adopt(connection: Connection, original: Original, shared: tuple[Piece, ...], kin: Kin, base: State) -> Ref:
     """Make a session as another store holds it, with nothing of its own log yet."""
     _, id, key, _, tree = original.ref
     new = NewSession(original.namespace, id, key, original.salt, original.created_at, unopened(original.about))
@@ -329,7 +353,7 @@ def adopt(connection: apsw.Connection, original: Original, shared: tuple[Piece, 
     return Ref(number, id, key, lineage, tree)
 
 
-def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
+def receive(connection: Connection, ref: Ref, portion: Portion) -> None:
     """Store rows as they are, and what is said of the session after them."""
     namespace, own, _, _, _, _, head, *_ = head_of(connection, ref)
     if portion.rows and portion.rows[0].seq != head + 1:
@@ -348,7 +372,7 @@ def receive(connection: apsw.Connection, ref: Ref, portion: Portion) -> None:
     run(connection, "set_status", (status, portion.updated_at, mark, ref.number))
 
 
-def account(connection: apsw.Connection, ref: Ref, charges: Sequence[Charge]) -> None:
+def account(connection: Connection, ref: Ref, charges: Sequence[Charge]) -> None:
     """Charge a session for requests as another store holds them."""
     namespace = head_of(connection, ref)[0]
     for each in charges:

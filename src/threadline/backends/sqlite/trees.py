@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import apsw
 from msgspec.structs import replace
 
 from threadline.backends.backend import STATUSES, Birth, NewSession, Piece, Record, Ref
 from threadline.backends.lazily import Lazily
 from threadline.backends.sqlite import usage
-from threadline.backends.sqlite.rows import many, one, run
+from threadline.backends.sqlite.rows import Connection, many, one, run
 from threadline.backends.sqlite.sessions import find, records_of, ref_of
 from threadline.backends.sqlite.transactions import ENDLESS, FOLD, about_now, change_about, create, head_of, set_about
 from threadline.core.about import DETACHED, About, Change, born, freed
@@ -23,7 +22,7 @@ else:
     memory, search = Lazily("threadline.backends.sqlite.memory"), Lazily("threadline.backends.sqlite.search")
 
 
-def spawn(connection: apsw.Connection, parent: Ref, new: NewSession, birth: Birth) -> Ref:
+def spawn(connection: Connection, parent: Ref, new: NewSession, birth: Birth) -> Ref:
     if (known := _known(connection, parent, new, birth)) is not None:
         return known
     status = head_of(connection, parent)[2]
@@ -35,7 +34,7 @@ def spawn(connection: apsw.Connection, parent: Ref, new: NewSession, birth: Birt
     return create(connection, replace(new, about=about), parent)
 
 
-def _known(connection: apsw.Connection, parent: Ref, new: NewSession, birth: Birth) -> Ref | None:
+def _known(connection: Connection, parent: Ref, new: NewSession, birth: Birth) -> Ref | None:
     """The child that the same key or call made before. Raises Conflict where they name another session."""
     child = None
     if birth.call_id is not None:
@@ -53,12 +52,12 @@ def _known(connection: apsw.Connection, parent: Ref, new: NewSession, birth: Bir
     return child
 
 
-def parent(connection: apsw.Connection, ref: Ref) -> Ref | None:
+def parent(connection: Connection, ref: Ref) -> Ref | None:
     found = one(connection, "parent", (ref.number,))
     return None if found is None else ref_of(connection, *found)
 
 
-def children(connection: apsw.Connection, ref: Ref) -> list[Ref]:
+def children(connection: Connection, ref: Ref) -> list[Ref]:
     found = many(connection, "children", (ref.number,))
     return [
         Ref(number, text(id), text_or_none(key), (Piece(log, 1, ENDLESS),), tree)
@@ -66,7 +65,7 @@ def children(connection: apsw.Connection, ref: Ref) -> list[Ref]:
     ]
 
 
-def below(connection: apsw.Connection, ref: Ref) -> list[Record]:
+def below(connection: Connection, ref: Ref) -> list[Record]:
     found = many(connection, "below", (ref.number,))
     if not found:
         raise NotFound("session", ref.id)
@@ -84,7 +83,7 @@ REDACTIONS = ("delete_entry_blob_uses",)
 # -- deletion ------------------------------------------------------------------------------------------
 
 
-def delete(connection: apsw.Connection, ref: Ref, cascade: bool, expect: int | None) -> int:
+def delete(connection: Connection, ref: Ref, cascade: bool, expect: int | None) -> int:
     head = head_of(connection, ref)[FOLD]
     if expect is not None and head != expect:
         raise Stale(expect, head)
@@ -98,7 +97,7 @@ def delete(connection: apsw.Connection, ref: Ref, cascade: bool, expect: int | N
     return len(doomed)
 
 
-def _fates(connection: apsw.Connection, ref: Ref, cascade: bool) -> tuple[list[Ref], list[Ref]]:
+def _fates(connection: Connection, ref: Ref, cascade: bool) -> tuple[list[Ref], list[Ref]]:
     """Who goes along, and who of those left behind becomes a root."""
     doomed: list[Ref] = [ref]
     orphans: list[Ref] = []
@@ -109,7 +108,7 @@ def _fates(connection: apsw.Connection, ref: Ref, cascade: bool) -> tuple[list[R
     return doomed, orphans
 
 
-def _free(connection: apsw.Connection, ref: Ref) -> None:
+def _free(connection: Connection, ref: Ref) -> None:
     """Make a child a root, and all below it that much less deep."""
     about = about_now(connection, ref)
     set_about(connection, ref, freed(about))
@@ -121,7 +120,7 @@ def _free(connection: apsw.Connection, ref: Ref) -> None:
             ranks.append((child, depth + 1))
 
 
-def remove(connection: apsw.Connection, ref: Ref) -> None:
+def remove(connection: Connection, ref: Ref) -> None:
     """All rows of a session, and of the logs that it read what nobody else reads."""
     (namespace,) = one(connection, "namespace_of", (ref.number,))
     memory.forget(connection, namespace, stored(ref.id))
@@ -140,7 +139,7 @@ def remove(connection: apsw.Connection, ref: Ref) -> None:
     search.clamp(connection)
 
 
-def prune(connection: apsw.Connection, namespace: str, before: int, at: int) -> list[str]:
+def prune(connection: Connection, namespace: str, before: int, at: int) -> list[str]:
     """Put what is idle into the trash, all in one transaction: nobody changes it between the look and the move."""
     idle = idle_roots(connection, namespace, before)
     for ref in idle:
@@ -148,6 +147,6 @@ def prune(connection: apsw.Connection, namespace: str, before: int, at: int) -> 
     return [ref.id for ref in idle]
 
 
-def idle_roots(connection: apsw.Connection, namespace: str, before: int) -> list[Ref]:
+def idle_roots(connection: Connection, namespace: str, before: int) -> list[Ref]:
     found = many(connection, "idle", (stored(namespace), before))
     return [Ref(number, text(id), text_or_none(key), (), tree) for number, tree, id, key in found]

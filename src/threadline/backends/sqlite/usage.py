@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-import apsw
-
 from threadline.backends.backend import Ref, SpentQuery
-from threadline.backends.sqlite.rows import many, one, run
+from threadline.backends.sqlite.rows import Connection, many, one, run
 from threadline.core import codec
 from threadline.core.digest import seal
 from threadline.core.entries import stored, text, text_or_none
@@ -21,7 +19,7 @@ BEFORE_ALL = (-(2**62), 0)  # a time and a number
 FIRST_DAY, LAST_DAY = -719_162, 2_932_896  # of the calendar that datetime has, since 1970
 
 
-def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Spending, grow: Grow = grown) -> None:
+def charge(connection: Connection, ref: Ref, namespace: bytes, spending: Spending, grow: Grow = grown) -> None:
     """Count a request: anew, or as a later snapshot of one that anybody of the tree recorded."""
     new = spending.charge
     known = None if new.id is None else one(connection, "find_request", (ref.tree, stored(new.id)))
@@ -41,7 +39,7 @@ def charge(connection: apsw.Connection, ref: Ref, namespace: bytes, spending: Sp
         _add(connection, session, namespace, after, 1)
 
 
-def _add(connection: apsw.Connection, session: int, namespace: bytes, charge: Charge, sign: int) -> None:
+def _add(connection: Connection, session: int, namespace: bytes, charge: Charge, sign: int) -> None:
     """Let the sum that a charge belongs to have it, or no longer have it."""
     key = (session, charge.day, _name(charge.model), _name(charge.agent), charge.cost is not None)
     counts = (sign * count for count in (1, *charge.tokens, charge.cost or 0))
@@ -50,7 +48,7 @@ def _add(connection: apsw.Connection, session: int, namespace: bytes, charge: Ch
         run(connection, "drop_spent", key)
 
 
-def inherit(connection: apsw.Connection, session: int, parent: int | None) -> None:
+def inherit(connection: Connection, session: int, parent: int | None) -> None:
     """Let the parent of a session that goes be charged in its place; without one, its requests go along."""
     if parent is None:
         run(connection, "delete_requests", (session,))
@@ -60,7 +58,7 @@ def inherit(connection: apsw.Connection, session: int, parent: int | None) -> No
     run(connection, "delete_spent", (session,))
 
 
-def bequeath(connection: apsw.Connection, ref: Ref, heir: Ref | None) -> None:
+def bequeath(connection: Connection, ref: Ref, heir: Ref | None) -> None:
     """Let the heir of an erased session be charged for what it took, and for nothing that tells whose it was."""
     (namespace, *_) = one(connection, "head", (ref.number,))
     taken = [each for _, each in charges(connection, ref, BEFORE_ALL, -1)]
@@ -74,12 +72,12 @@ def bequeath(connection: apsw.Connection, ref: Ref, heir: Ref | None) -> None:
 # -- reading -------------------------------------------------------------------------------------------
 
 
-def spent(connection: apsw.Connection, ref: Ref, below: bool) -> list[Sum]:
+def spent(connection: Connection, ref: Ref, below: bool) -> list[Sum]:
     rows = many(connection, "spent_below" if below else "spent", (ref.number,))
     return [_sum((), row) for row in rows]
 
 
-def spent_by_each(connection: apsw.Connection, sessions: Iterable[int]) -> dict[int, tuple[Sum, ...]]:
+def spent_by_each(connection: Connection, sessions: Iterable[int]) -> dict[int, tuple[Sum, ...]]:
     """What some sessions took, each by itself; those without requests are not in it."""
     found: dict[int, tuple[Sum, ...]] = {}
     for session, *row in many(connection, "spent_by_each", (codec.encode(list(sessions)).decode(),)):
@@ -87,7 +85,7 @@ def spent_by_each(connection: apsw.Connection, sessions: Iterable[int]) -> dict[
     return found
 
 
-def spent_by(connection: apsw.Connection, query: SpentQuery) -> list[Sum]:
+def spent_by(connection: Connection, query: SpentQuery) -> list[Sum]:
     first, last, ends = whole_days(query.since, query.until)
     values: dict[str, Any] = {
         "namespace": stored(query.namespace),
@@ -105,25 +103,28 @@ def spent_by(connection: apsw.Connection, query: SpentQuery) -> list[Sum]:
 
 def _grouped(by: tuple[str, ...], row: tuple[Any, ...], ids: dict[int, str]) -> Sum:
     session, day, agent, *rest = row
-    if day is not None and not FIRST_DAY <= day <= LAST_DAY:
+    if day is not None and not (type(day) is int and FIRST_DAY <= day <= LAST_DAY):
         raise Damaged(None, None, f"a sum of requests is of day {day}")
     values = {"session": ids.get(session), "day": day, "agent": _text(agent), "model": _text(rest[0])}
     return _sum(tuple(values[name] for name in by), rest)
 
 
-def _ids(connection: apsw.Connection, sessions: set[int]) -> dict[int, str]:
+def _ids(connection: Connection, sessions: set[int]) -> dict[int, str]:
     if not sessions:
         return {}
     return {number: text(id) for number, id in many(connection, "ids", (codec.encode(list(sessions)).decode(),))}
 
 
-def charges(connection: apsw.Connection, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
+def charges(connection: Connection, ref: Ref, after: tuple[int, int], limit: int) -> list[tuple[int, Charge]]:
     rows = many(connection, "requests", (ref.number, *after, limit))
     return [(number, _charge_of(ref, columns)) for number, *columns in rows]
 
 
 def _sum(group: tuple[Any, ...], row: Iterable[Any]) -> Sum:
-    model, priced, requests, *counts, whole, rest = row
+    model, priced, *numbers = row
+    if {*map(type, numbers)} != {int}:
+        raise Damaged(None, None, "a sum of requests is not what it was")
+    requests, *counts, whole, rest = numbers
     return Sum(group, _text(model), bool(priced), requests, Tokens(*counts), whole * BILLION + rest)
 
 

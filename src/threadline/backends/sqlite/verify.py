@@ -13,7 +13,7 @@ from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.blobs import decompress, name_of
 from threadline.backends.log import PiecedLog
 from threadline.backends.sqlite import search, verify_life, verify_memory, verify_search
-from threadline.backends.sqlite.rows import SQL, many, one
+from threadline.backends.sqlite.rows import SQL, Connection, many, one
 from threadline.backends.sqlite.transactions import ENDLESS, head_seal
 from threadline.core.about import decode
 from threadline.core.audit import Audit
@@ -26,7 +26,7 @@ from threadline.errors import Damaged, ThreadlineError
 UNREADABLE = (apsw.Error, ThreadlineError, ValueError, TypeError, KeyError, AttributeError, OverflowError)
 
 
-def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
+def verify(connection: Connection, progress: OnProgress | None = None) -> tuple[list[Problem], dict[str, int]]:
     counts = Counts(("sessions", "entries", "keys", "requests"), progress, partial(_entries, connection))
     checks: tuple[Callable[[], Iterator[Problem]], ...] = (
         partial(_file, connection),
@@ -52,19 +52,19 @@ def verify(connection: apsw.Connection, progress: OnProgress | None = None) -> t
     return problems, dict(counts)
 
 
-def _entries(connection: apsw.Connection) -> int:
-    total: int = one(connection, "counts")[2]
+def _entries(connection: Connection) -> int:
+    total: int = one(connection, "entries_of_logs", (0, ENDLESS))[0]
     return total
 
 
-def _file(connection: apsw.Connection) -> Iterator[Problem]:
+def _file(connection: Connection) -> Iterator[Problem]:
     search.refresh(connection)
     for (line,) in many(connection, "verify_file"):
         if line != "ok":
             yield Problem(None, None, f"the file: {line}")
 
 
-def _schema(connection: apsw.Connection) -> Iterator[Problem]:
+def _schema(connection: Connection) -> Iterator[Problem]:
     """A flipped bit in a table's definition would change what all of its rows mean."""
     if many(connection, "schema") != _tables_of(sql.schema("sqlite"), search.is_made(connection)):
         yield Problem(None, None, "the schema is not ours")
@@ -73,14 +73,14 @@ def _schema(connection: apsw.Connection) -> Iterator[Problem]:
 @lru_cache(maxsize=2)
 def _tables_of(schema: str, indexed: bool) -> list[Any]:
     """What SQLite remembers of a schema, word for word; with a search index or without."""
-    fresh = apsw.Connection(":memory:")
+    fresh = Connection(":memory:")
     fresh.execute(schema)
     if indexed:
         search.make(fresh)
     return many(fresh, "schema")
 
 
-def _sessions(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+def _sessions(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
     for (number,) in many(connection, "verify_numbers"):
         problems = list(_all_of(connection, number, counts))
         if problems and _gone(connection, number):  # deleted while it was looked at
@@ -89,7 +89,7 @@ def _sessions(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[P
         yield from problems
 
 
-def _all_of(connection: apsw.Connection, number: int, counts: dict[str, int]) -> Iterator[Problem]:
+def _all_of(connection: Connection, number: int, counts: dict[str, int]) -> Iterator[Problem]:
     name = f"#{number}"
     try:
         name, tree = yield from _session(connection, number)
@@ -98,14 +98,14 @@ def _all_of(connection: apsw.Connection, number: int, counts: dict[str, int]) ->
         yield Problem(name, None, f"cannot be read: {error}")
 
 
-def _gone(connection: apsw.Connection, number: int) -> bool:
+def _gone(connection: Connection, number: int) -> bool:
     try:
         return all(one(connection, name, (number,)) is None for name in ("verify_session", "verify_head"))
     except UNREADABLE:
         return False
 
 
-def _session(connection: apsw.Connection, number: int) -> Generator[Problem, None, tuple[str, bytes]]:
+def _session(connection: Connection, number: int) -> Generator[Problem, None, tuple[str, bytes]]:
     """The rows that say what the session is; returns its name and that of its tree."""
     row = one(connection, "verify_session", (number,))
     if row is None:
@@ -120,7 +120,7 @@ def _session(connection: apsw.Connection, number: int) -> Generator[Problem, Non
     return name, columns[0]
 
 
-def _log(connection: apsw.Connection, number: int, name: str, tree: bytes, counts: dict[str, int]) -> Iterator[Problem]:
+def _log(connection: Connection, number: int, name: str, tree: bytes, counts: dict[str, int]) -> Iterator[Problem]:
     """The head row, the lineage, and the session's own log, folded anew."""
     head = one(connection, "verify_head", (number,))
     if head is None:
@@ -145,9 +145,7 @@ def _log(connection: apsw.Connection, number: int, name: str, tree: bytes, count
         yield Problem(name, None, f"{outside} entries lie outside of the log's bounds")
 
 
-def _lineage(
-    connection: apsw.Connection, number: int, name: str, own: int
-) -> Generator[Problem, None, tuple[Piece, ...]]:
+def _lineage(connection: Connection, number: int, name: str, own: int) -> Generator[Problem, None, tuple[Piece, ...]]:
     shares = many(connection, "verify_shares", (number,))
     expected = 1
     for *columns, mark in shares:
@@ -161,7 +159,7 @@ def _lineage(
     return tuple(Piece(log, first, last) for _, first, last, log, _ in shares)
 
 
-def _ownerless(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+def _ownerless(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
     """Logs that outlived their session, through the eyes of one that reads as far as anybody does."""
     for log, number, first, last in many(connection, "verify_ownerless"):
         problems = list(_shared(connection, counts, number, Piece(log, first, last)))
@@ -169,7 +167,7 @@ def _ownerless(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[
             yield from problems
 
 
-def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, piece: Piece) -> Iterator[Problem]:
+def _shared(connection: Connection, counts: dict[str, int], number: int, piece: Piece) -> Iterator[Problem]:
     """A piece of a session that lies in a log which has no owner any more."""
     log, first, last = piece
     name = f"#{number}"
@@ -189,7 +187,7 @@ def _shared(connection: apsw.Connection, counts: dict[str, int], number: int, pi
         yield Problem(name, None, f"cannot be read: {error}")
 
 
-def _keys(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+def _keys(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
     """Every idempotency key against its seal and the entries it names, and the other way round."""
     for *columns, mark, id, reach, found in connection.execute(SQL["verify_keys"]):
         counts["keys"] += 1
@@ -201,7 +199,7 @@ def _keys(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Probl
         yield Problem(text_or_none(id), seq, "the row of its idempotency key is missing")
 
 
-def _blobs(connection: apsw.Connection) -> Iterator[Problem]:
+def _blobs(connection: Connection) -> Iterator[Problem]:
     """Every large part against its name, and its uses against the entries."""
     for _, name, size, content in connection.execute(SQL["verify_blobs"]):
         try:
@@ -217,18 +215,18 @@ def _blobs(connection: apsw.Connection) -> Iterator[Problem]:
         yield Problem(_session_of(connection, log), seq, "nothing records its large parts")
 
 
-def _session_of(connection: apsw.Connection, log: int | None) -> str | None:
+def _session_of(connection: Connection, log: int | None) -> str | None:
     found = None if log is None else one(connection, "verify_owner", (log,))
     return None if found is None else text(found[0])
 
 
-def _tombstones(connection: apsw.Connection) -> Iterator[Problem]:
+def _tombstones(connection: Connection) -> Iterator[Problem]:
     """How many entries of each log are redacted; the audit looks at each of them."""
     for id, said, found in many(connection, "verify_redacted"):
         yield Problem(text_or_none(id), None, f"{found} of its entries are redacted, and its log says {said}")
 
 
-def _families(connection: apsw.Connection) -> Iterator[Problem]:
+def _families(connection: Connection) -> Iterator[Problem]:
     """Every child beside its parent: what is said of it, and what listings and lookups find it by."""
     for id, said, call_id, parent_id, parent_said, akin, child in many(connection, "verify_children"):
         about, parent = decode(said), None if parent_said is None else decode(parent_said)
@@ -242,7 +240,7 @@ def _families(connection: apsw.Connection) -> Iterator[Problem]:
         yield Problem(text(id), None, "listings take it for a child, and it has no parent")
 
 
-def _requests(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[Problem]:
+def _requests(connection: Connection, counts: dict[str, int]) -> Iterator[Problem]:
     """Every request against its seal, and all sums against the requests."""
     for *columns, mark, id, akin in connection.execute(SQL["verify_requests"]):
         counts["requests"] += 1
@@ -255,7 +253,7 @@ def _requests(connection: apsw.Connection, counts: dict[str, int]) -> Iterator[P
         yield Problem(None if row is None else text(row[2]), None, "the sums of its requests are not what they must be")
 
 
-def _strays(connection: apsw.Connection) -> Iterator[Problem]:
+def _strays(connection: Connection) -> Iterator[Problem]:
     kinds = (
         "entries of no log",
         "logs of no session",
@@ -269,7 +267,7 @@ def _strays(connection: apsw.Connection) -> Iterator[Problem]:
             yield Problem(None, None, f"{count} {kind}")
 
 
-def _select(connection: apsw.Connection, name: str, values: tuple[Any, ...]) -> list[Any]:
+def _select(connection: Connection, name: str, values: tuple[Any, ...]) -> list[Any]:
     """Unreadable pages become Damaged, so that the log can read around them."""
     try:
         return many(connection, name, values)

@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from hashlib import blake2b
 from typing import Any
 
-import apsw
-
 from threadline.backends.backend import Problem
 from threadline.backends.shelf import node_words
 from threadline.backends.sqlite.memory import terms_of
-from threadline.backends.sqlite.rows import SQL, many, one
+from threadline.backends.sqlite.rows import SQL, Connection, many, one
 from threadline.core.entries import text
 from threadline.core.words import VERSION
 from threadline.memory.audit import Audit, named
@@ -21,7 +19,7 @@ from threadline.memory.rows import LASTING, ChainRow, EventRow, NodeRow, Place, 
 KINDS = ("nodes", "chains", "working memories", "events", "inputs of nodes", "members of chains")
 
 
-def memories(connection: apsw.Connection) -> Iterator[Problem]:
+def memories(connection: Connection) -> Iterator[Problem]:
     connection.execute("BEGIN")  # one moment: the rows of several tables are compared
     try:
         yield from _memories(connection)
@@ -30,7 +28,7 @@ def memories(connection: apsw.Connection) -> Iterator[Problem]:
         connection.execute("ROLLBACK")
 
 
-def _memories(connection: apsw.Connection) -> Iterator[Problem]:
+def _memories(connection: Connection) -> Iterator[Problem]:
     audits: dict[bytes, Audit] = {}
     names: dict[bytes, str] = {}
     realms: dict[bytes, bytes] = {}
@@ -56,7 +54,7 @@ def _memories(connection: apsw.Connection) -> Iterator[Problem]:
 
 
 def _rows(
-    connection: apsw.Connection, audits: dict[bytes, Audit], realms: dict[bytes, bytes]
+    connection: Connection, audits: dict[bytes, Audit], realms: dict[bytes, bytes]
 ) -> Iterator[tuple[str, bytes, Iterator[str]]]:
     """Every row, with what its memory's audit says of it."""
     for _, tree, *columns, mark in connection.execute(SQL["verify_nodes"]):
@@ -76,7 +74,7 @@ def _of(audits: dict[bytes, Audit], tree: bytes, kind: str, row: Any, mark: byte
         yield from getattr(audits[tree], kind)(row, mark)
 
 
-def _pairs(connection: apsw.Connection, name: str) -> dict[bytes, list[Any]]:
+def _pairs(connection: Connection, name: str) -> dict[bytes, list[Any]]:
     found: dict[bytes, list[Any]] = {}
     for tree, *columns in many(connection, name):
         found.setdefault(tree, []).append(tuple(columns))
@@ -91,7 +89,7 @@ def _problems(name: str, flaws: Iterator[str]) -> Iterator[Problem]:
 # -- the index of words --------------------------------------------------------------------------------
 
 
-def _words(connection: apsw.Connection) -> Iterator[Problem]:
+def _words(connection: Connection) -> Iterator[Problem]:
     """What the index holds of each node, added up in an order that does not matter, is what the node says."""
     found = _indexed(connection)
     upto, version = one(connection, "verify_indexed")
@@ -105,7 +103,7 @@ def _words(connection: apsw.Connection) -> Iterator[Problem]:
         yield Problem(None, None, f"the index of words holds {len(found)} nodes that are not there")
 
 
-def _indexed(connection: apsw.Connection) -> dict[int, int]:
+def _indexed(connection: Connection) -> dict[int, int]:
     connection.execute("CREATE VIRTUAL TABLE IF NOT EXISTS temp.node_words USING fts5vocab(main, node_text, instance)")
     sums: dict[int, int] = {}
     for term, node in connection.execute("SELECT term, doc FROM temp.node_words"):

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import apsw
-
 from threadline.backends.backend import Problem
+from threadline.backends.sqlite.rows import Connection
 from threadline.backends.sqlite.search import expected, is_there, many, one
 
 MEND = "`threadline index --rebuild` makes it anew; the log is not touched"
 
 
-def index(connection: apsw.Connection) -> Iterator[Problem]:
+def index(connection: Connection) -> Iterator[Problem]:
     if not is_there(connection):
         return
     found = many(connection, "verify_docs")

@@ -14,7 +14,7 @@ from time import monotonic
 import apsw
 
 from threadline.backends.sqlite.files import size
-from threadline.backends.sqlite.rows import run
+from threadline.backends.sqlite.rows import Connection, run
 from threadline.core.receipts import Pending
 
 PATIENCE_MS = 2_000  # our readers hold a page for a few milliseconds; a backup or a foreign program may take longer
@@ -38,7 +38,7 @@ class Hindered(Exception):
         self.until = until
 
 
-def wipe(connection: apsw.Connection, path: str, vfs: str | None) -> None:
+def wipe(connection: Connection, path: str, vfs: str | None) -> None:
     """Clear the WAL and all free space of the file. Raises Hindered. Called under the writers' lock.
 
     `connection` is a fresh one: it has read no page, so it brings no old bytes back. Its commit at the end makes every
@@ -56,7 +56,7 @@ def wipe(connection: apsw.Connection, path: str, vfs: str | None) -> None:
             connection.execute("ROLLBACK")
 
 
-def _truncate(connection: apsw.Connection) -> None:
+def _truncate(connection: Connection) -> None:
     try:
         connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
     except apsw.BusyError as error:
@@ -65,7 +65,7 @@ def _truncate(connection: apsw.Connection) -> None:
         ) from error
 
 
-def _clear(connection: apsw.Connection, path: str, vfs: str | None) -> None:
+def _clear(connection: Connection, path: str, vfs: str | None) -> None:
     """Overwrite all free space with zeros, on disk when this returns."""
     page, pages = int(connection.pragma("page_size")), int(connection.pragma("page_count"))
     if pages >= PAGES_MAX:

@@ -40,14 +40,11 @@ DELETE FROM threadline.blob_use WHERE tree = %s AND log = %s AND seq = %s
 SELECT current_setting('autovacuum'), current_setting('archive_mode'), current_setting('checkpoint_timeout')
 
 -- verify_redacted: logs that hold more or less tombstones than they say
-SELECT (SELECT s.id FROM threadline.head h
-        JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
-        WHERE  h.tree = l.tree AND h.log = l.log LIMIT 1), l.redacted, l.found
-FROM   (SELECT l.tree, l.log, l.redacted,
-               (SELECT count(*) FROM threadline.entry e
-                WHERE  e.tree = l.tree AND e.log = l.log AND substr(e.body, 1, 1) = '\x02') AS found
-        FROM   threadline.log l) l
-WHERE  l.redacted <> l.found
+SELECT l.tree, l.log, l.redacted, count(e.seq)
+FROM   threadline.log l
+LEFT JOIN threadline.entry e ON e.tree = l.tree AND e.log = l.log AND substr(e.body, 1, 1) = '\x02'
+GROUP BY l.tree, l.log, l.redacted
+HAVING l.redacted <> count(e.seq)
 
 -- memories_of: every memory of a namespace: any of them may name a session of it
 SELECT tree, project FROM threadline.memory WHERE realm = %s ORDER BY tree

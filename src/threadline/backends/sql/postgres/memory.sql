@@ -1,8 +1,17 @@
--- memory_lock: wait for the other writers of a memory
-SELECT 1 FROM threadline.memory WHERE tree = %s FOR UPDATE
+-- memory_lock: wait for the other writers of a memory; by which rules its words were made
+SELECT version FROM threadline.memory WHERE tree = %s FOR UPDATE
+
+-- memory_version: by which rules its words were made
+SELECT version FROM threadline.memory WHERE tree = %s
+
+-- memory_reword: what a lasting node is found by, by other rules than before
+UPDATE threadline.node SET words = array_to_tsvector(%s::text[]) WHERE tree = %s AND addr = %s AND scope = ''
+
+-- memory_reworded: all of them are
+UPDATE threadline.memory SET version = %s WHERE tree = %s
 
 -- memory_begin: a memory begins
-INSERT INTO threadline.memory (tree, realm, namespace, project, seal) VALUES (%s, %s, %s, %s, %s)
+INSERT INTO threadline.memory (tree, realm, namespace, project, seal, version) VALUES (%s, %s, %s, %s, %s, %s)
 ON CONFLICT (tree) DO NOTHING
 
 -- memory_put_node: a node that is new, or is there and has changed beside its content
@@ -69,8 +78,16 @@ SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_a
 FROM   threadline.node
 WHERE  tree = %s AND addr = ANY(%s::bytea[]) AND scope = '' AND active = 1
 
+-- memory_tail: active lasting nodes, the newest first, where words of other rules do not find them
+SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,
+       content, seal
+FROM   threadline.node
+WHERE  tree = %s AND scope = '' AND active = 1
+ORDER BY created_at DESC, addr
+LIMIT  %s
+
 -- verify_memories: every memory
-SELECT tree, realm, namespace, project, seal FROM threadline.memory
+SELECT tree, realm, namespace, project, seal, version FROM threadline.memory
 
 -- verify_count: how many nodes a memory has, and the sum of their seals
 SELECT nodes, total FROM threadline.memory WHERE tree = %s
@@ -87,12 +104,19 @@ FROM   threadline.working
 WHERE  tree = %s
 
 -- verify_memory_strays: rows that belong to no memory
-SELECT (SELECT count(*) FROM threadline.node         WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.node_input   WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.chain        WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.chain_member WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.working      WHERE tree NOT IN (SELECT tree FROM threadline.memory)),
-       (SELECT count(*) FROM threadline.memory_event WHERE tree NOT IN (SELECT tree FROM threadline.memory))
+SELECT n.n, i.n, c.n, m.n, w.n, e.n
+FROM   (SELECT count(*) AS n FROM threadline.node x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) n,
+       (SELECT count(*) AS n FROM threadline.node_input x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) i,
+       (SELECT count(*) AS n FROM threadline.chain x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) c,
+       (SELECT count(*) AS n FROM threadline.chain_member x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) m,
+       (SELECT count(*) AS n FROM threadline.working x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) w,
+       (SELECT count(*) AS n FROM threadline.memory_event x
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.memory m WHERE m.tree = x.tree)) e
 
 -- memory_node: one node in one scope
 SELECT scope, addr, type, active, created_at, touched_at, expires_at, promoted_at, session, agent, domain, inputs, about,

@@ -288,11 +288,19 @@ SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role
        h.queued, h.lease, threadline.clock()
 FROM   threadline.session s
 JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
-WHERE  s.tree = %s AND s.session = %s
+WHERE  s.tree = %(tree)s AND h.tree = %(tree)s AND s.session = %(session)s
 
--- list_by_updated: a page of sessions, the latest change first; the page is cut out before the rest is joined to it
+-- records: some sessions, likewise
 SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        {sums},
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
+       h.queued, h.lease, threadline.clock()
+FROM   unnest(%(trees)s::bytea[], %(sessions)s::bigint[]) AS w (tree, session)
+JOIN   threadline.session s ON s.tree = w.tree AND s.session = w.session
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+
+-- list_by_updated: a page of sessions, the latest change first; the page is cut out before the rest is joined to it
+SELECT s.tree, s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
        h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.head h
@@ -305,8 +313,7 @@ JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
 ORDER BY h.updated_at DESC, h.session DESC
 
 -- list_by_created: a page of sessions, the youngest first; likewise
-SELECT s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
-       {sums},
+SELECT s.tree, s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
        h.queued, h.lease, threadline.clock()
 FROM   (SELECT * FROM threadline.session s
@@ -575,12 +582,23 @@ WHERE  tree = %s AND session = %s AND (at, request) > (%s, %s)
 ORDER BY at, request
 LIMIT  %s
 
--- sums: of a session in a listing, what it took, by model. Money is added up in two halves, which cannot overflow
-ARRAY(SELECT ROW(x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint,
-                 sum(x.cache_read)::bigint, sum(x.cache_write)::bigint, sum(x.reasoning)::bigint,
-                 sum(x.cost / 1000000000)::bigint, sum(x.cost %% 1000000000)::bigint)
-      FROM threadline.spent x WHERE x.tree = s.tree AND x.session = s.session
+-- sums: of a session, what it took, by model: nine numbers of 8 bytes and the model, because not every server can hand on
+-- rows within a row. Money is added up in two halves, which cannot overflow
+ARRAY(SELECT int8send(x.priced) || int8send(sum(x.requests)::bigint) || int8send(sum(x.input)::bigint)
+             || int8send(sum(x.output)::bigint) || int8send(sum(x.cache_read)::bigint)
+             || int8send(sum(x.cache_write)::bigint) || int8send(sum(x.reasoning)::bigint)
+             || int8send(sum(x.cost / 1000000000)::bigint) || int8send(sum(x.cost %% 1000000000)::bigint) || x.model
+      FROM threadline.spent x WHERE x.tree = %(tree)s AND x.session = s.session
       GROUP BY x.model, x.priced ORDER BY x.model, x.priced)
+
+-- spent_of: what the sessions of a listing took, by model
+SELECT x.session, x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint,
+       sum(x.cache_read)::bigint, sum(x.cache_write)::bigint, sum(x.reasoning)::bigint,
+       sum(x.cost / 1000000000)::bigint, sum(x.cost %% 1000000000)::bigint
+FROM   threadline.spent x
+WHERE  x.tree = ANY (%s::bytea[]) AND x.session = ANY (%s::bigint[])
+GROUP BY x.tree, x.session, x.model, x.priced
+ORDER BY x.session, x.model, x.priced
 
 -- spent: what a session took, by model
 SELECT x.model, x.priced, sum(x.requests)::bigint, sum(x.input)::bigint, sum(x.output)::bigint, sum(x.cache_read)::bigint,
@@ -748,9 +766,10 @@ LEFT JOIN threadline.key k ON k.tree = e.tree AND k.log = e.log AND k.key = e.ke
 WHERE  e.tree = %s AND e.log = %s AND e.key IS NOT NULL AND k.key IS NULL
 
 -- verify_lease: what the head row says of leases and of the inbox, and what the inbox holds
-SELECT h.lease, h.queued, (SELECT count(*) FROM threadline.inbox i WHERE i.tree = h.tree AND i.session = h.session)
+SELECT h.lease, h.queued, (SELECT count(*) FROM threadline.inbox i
+                           WHERE  i.tree = %(tree)s AND i.session = %(session)s)
 FROM   threadline.head h
-WHERE  h.tree = %s AND h.session = %s
+WHERE  h.tree = %(tree)s AND h.session = %(session)s
 
 -- verify_life_strays: messages, drafts and pieces of drafts that belong to nothing
 SELECT i.n, d.n, c.n
@@ -805,31 +824,27 @@ WHERE  (r.tree, r.request) > (%s, %s)
 ORDER BY r.tree, r.request
 LIMIT  1000
 
--- verify_spent: sessions whose sums are not those of their requests, in one look
-WITH sums AS (
-    SELECT tree, session, floor(at / 86400000000.0)::bigint AS day, CASE WHEN cost IS NULL THEN 0 ELSE 1 END::smallint AS priced,
-           threadline.names(model, agent) AS names, model, agent, realm, count(*) AS requests, sum(input) AS input,
-           sum(output) AS output, sum(cache_read) AS cache_read, sum(cache_write) AS cache_write,
-           sum(reasoning) AS reasoning, sum(coalesce(cost, 0)) AS cost
-    FROM   threadline.request
-    GROUP BY 1, 2, 3, 4, 5, 6, 7, 8
-)
+-- verify_spent: sessions whose sums are not those of their requests, in one look: both together, the requests taken off
 SELECT DISTINCT s.id
-FROM   threadline.spent t
-FULL JOIN sums x ON x.tree = t.tree AND x.session = t.session AND x.day = t.day AND x.priced = t.priced
-                AND x.names = t.names AND x.model = t.model AND x.agent = t.agent AND x.realm = t.realm
-LEFT JOIN threadline.session s ON s.tree = coalesce(t.tree, x.tree) AND s.session = coalesce(t.session, x.session)
-WHERE  t.tree IS NULL OR x.tree IS NULL
-OR     (t.requests, t.input, t.output, t.cache_read, t.cache_write, t.reasoning, t.cost)
-       <> (x.requests, x.input, x.output, x.cache_read, x.cache_write, x.reasoning, x.cost)
+FROM   (SELECT u.tree, u.session
+        FROM   (SELECT tree, session, day, priced, names, model, agent, realm, 1 AS sums, 0 AS made, requests, input,
+                       output, cache_read, cache_write, reasoning, cost
+                FROM   threadline.spent
+                UNION ALL
+                SELECT tree, session, floor(at / 86400000000.0)::bigint, CASE WHEN cost IS NULL THEN 0 ELSE 1 END::smallint,
+                       threadline.names(model, agent), model, agent, realm, 0, 1, -1, -input, -output, -cache_read,
+                       -cache_write, -reasoning, -coalesce(cost, 0)
+                FROM   threadline.request) u
+        GROUP BY u.tree, u.session, u.day, u.priced, u.names, u.model, u.agent, u.realm
+        HAVING sum(u.sums) <> 1 OR sum(u.made) = 0 OR sum(u.requests) <> 0 OR sum(u.input) <> 0 OR sum(u.output) <> 0
+        OR     sum(u.cache_read) <> 0 OR sum(u.cache_write) <> 0 OR sum(u.reasoning) <> 0 OR sum(u.cost) <> 0) g
+LEFT JOIN threadline.session s ON s.tree = g.tree AND s.session = g.session
 
 -- verify_blobs: a page of large strings
 SELECT tree, name, size, content FROM threadline.blob WHERE (tree, name) > (%s, %s) ORDER BY tree, name LIMIT 100
 
 -- verify_blob_uses: where uses, blobs and entries do not match
-SELECT w.what, (SELECT s.id FROM threadline.share h
-                JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
-                WHERE  h.tree = w.tree AND h.log = w.log ORDER BY h.session LIMIT 1), w.seq
+SELECT w.what, w.tree, w.log, w.seq
 FROM   (SELECT 'a large part that no entry uses' AS what, b.tree, NULL::bigint AS log, NULL::bigint AS seq
         FROM   threadline.blob b
         WHERE  NOT EXISTS (SELECT 1 FROM threadline.blob_use u WHERE u.tree = b.tree AND u.name = b.name)
@@ -846,3 +861,11 @@ FROM   (SELECT 'a large part that no entry uses' AS what, b.tree, NULL::bigint A
         FROM   threadline.entry e
         WHERE  substr(e.body, 1, 1) = '\x01'
         AND    NOT EXISTS (SELECT 1 FROM threadline.blob_use u WHERE u.tree = e.tree AND u.log = e.log AND u.seq = e.seq)) w
+
+-- reader: a session that reads a log, to name it by
+SELECT s.id
+FROM   threadline.share h
+JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
+WHERE  h.tree = %s AND h.log = %s
+ORDER BY h.session
+LIMIT  1

@@ -289,7 +289,8 @@ CREATE TABLE threadline.memory (
     project     bytea   NOT NULL,               -- empty: the global one
     seal        bytea   NOT NULL,               -- of the names; what follows is computed again by verify
     nodes       bigint  NOT NULL DEFAULT 0,
-    total       bigint  NOT NULL DEFAULT 0      -- of the seals of all nodes: none is missing, none an older version
+    total       bigint  NOT NULL DEFAULT 0,     -- of the seals of all nodes: none is missing, none an older version
+    version     integer NOT NULL                -- of the rules by which its words were made (core/words.py)
 );
 
 -- A claim, or what was made of claims. The address is the digest of type, content and inputs: the same node may stand in
