@@ -17,7 +17,8 @@ from threadline.backends.postgres import places
 from threadline.backends.postgres.changes import LATE_US
 from threadline.backends.postgres.founding import ENDLESS
 from threadline.backends.postgres.places import realm_of
-from threadline.backends.postgres.rows import record_of, row_of, said, stored_or_none
+from threadline.backends.postgres.rows import row_of, said, stored_or_none
+from threadline.backends.postgres.sessions import records_of
 from threadline.backends.postgres.statements import SQL as QUERIES
 from threadline.backends.postgres.statements import Connection, Values, numbers
 from threadline.backends.postgres.transactions import log_of
@@ -337,7 +338,7 @@ class _Index:
 
     def records(self, sessions: Iterable[int]) -> list[Record]:
         found = self._connection.execute(QUERIES["records"], self._these(sessions), prepare=True, binary=True)
-        return [record_of(row) for row in found]
+        return records_of(self._connection, found.fetchall())
 
     def refs(self, sessions: Iterable[int]) -> list[Ref]:
         found: dict[int, Ref] = {}
