@@ -7,13 +7,14 @@ from __future__ import annotations
 import signal
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 from unittest.mock import patch
 
-from threadline import Entry, Session, Store
+from threadline import Entry, Memory, Node, Session, Store
 from threadline.errors import ThreadlineError
 from threadline.store import VerifyReport
 from torture.histories import Clock, fast_folder, loaded_dice, next_step, open_store, snapshot
@@ -25,6 +26,9 @@ PATIENCE_S = 20.0  # reading such a store takes a hundredth of a second: more is
 ASKED = 3  # of the questions about a session, beside the log and the view
 STEPS = (6, 10, LONG := 16)
 VICTIMS = 7  # so many different stores
+MEMORY = "project"
+
+K = TypeVar("K")
 
 Answers = dict[tuple[Any, ...], Any]  # what the store said, by what it was asked; an error is an answer, too
 
@@ -49,6 +53,7 @@ class Victim(NamedTuple):
     used: list[int]  # the bytes that are not zero
     texts: list[tuple[tuple[str, int], int, int]]
     answers: Answers
+    nodes: list[tuple[str, int, int]]  # the addresses of nodes whose content stands in the file once, and where
     entries: dict[tuple[str, int], Entry]
     owners: dict[tuple[str, int], str]
     unclosed: dict[str, bytes]
@@ -62,6 +67,7 @@ def victim_of(dice: str, steps: int) -> Victim:
         with open_store(folder / "store.db") as store:
             entries = {(entry.session, entry.seq): entry for session in sessions(store) for entry in session.entries()}
             owners = {place: owner(store, *place) for place in entries}
+            contents = {node.addr: node.content.encode() for node in _known(store)}
             answers = ask(store, list(entries))
             assert store.verify().ok
             store.backup(folder / "compact.db")
@@ -69,12 +75,14 @@ def victim_of(dice: str, steps: int) -> Victim:
         content = (folder / ("store.db" if steps == LONG else "compact.db")).read_bytes()
         unclosed, moments = unfinished(folder / "unclosed.db", dice)
     used = [offset for offset, byte in enumerate(content) if byte]
-    return Victim(content, used, texts_in(content, entries), answers, entries, owners, unclosed, moments)
+    said = {place: entry.message.text.encode()[:200] for place, entry in entries.items() if entry.message}
+    texts, nodes = places_in(content, said), places_in(content, contents)
+    return Victim(content, used, texts, answers, nodes, entries, owners, unclosed, moments)
 
 
 def build(path: Path, dice: str, steps: int) -> None:
     """Sessions, forks, compactions, keys, tags, calls, an archived session, a large body, a family, requests, a log
-    that outlived its session, and a session that lives."""
+    that outlived its session, a session that lives, and a memory."""
     rng, clock = Random(dice), Clock()
     with loaded_dice(), patch("torture.histories.TEXT_BYTES", SMALL), open_store(path, clock) as store:
         for clock.step in range(1, steps + 1):
@@ -90,6 +98,7 @@ def build(path: Path, dice: str, steps: int) -> None:
         gone.fork(2, key="heir")
         store.delete(gone)
         live(store.session("alive"))
+        remember(store.memory(MEMORY))
 
 
 def live(session: Session) -> None:
@@ -103,6 +112,30 @@ def live(session: Session) -> None:
     draft.write("half a sentence " * 10)
     draft.let_go()
     session.lease("worker", ttl=300 * 24 * 3600)
+
+
+def remember(memory: Memory) -> None:
+    """Nodes of all kinds, chains, a session at work, one that has ended, and one whose nodes were collected."""
+    port = memory.claim("the server listens at port 80", chain="ports")
+    build = memory.claim("a build of everything takes forty seconds")
+    memory.supersede(port, "the server listens at port 8080")
+    memory.compress([build], "builds are slow: forty seconds")
+    memory.claim(
+        "perhaps a cache would help", session="work", agent="me", preliminary=True, chain="idea", meta={"n": 1}
+    )
+    memory.claim("it may be the linker", session="work", preliminary=True)
+    memory.promote("idea")
+    for ended in ("over", "collected"):
+        memory.claim(f"something of session {ended}", session=ended, preliminary=True)
+        memory.end(ended, promote=False)
+        if ended == "collected":
+            memory.gc(timedelta(0))
+    memory.claim("what was claimed the last of all")
+    memory.recall("port")
+
+
+def _known(store: Store) -> list[Node]:
+    return store.memory(MEMORY).active(session="work", agent="me")
 
 
 def unfinished(path: Path, dice: str) -> tuple[dict[str, bytes], list[dict[str, Any]]]:
@@ -154,6 +187,18 @@ def a_bit_of_an_entry(folder: Path, victim: Victim, rng: Random) -> str | None:
     return wrong_with(trial, victim) or (None if lost(trial, victim) == {place} else f"bit {bit}: others are lost, too")
 
 
+def a_bit_of_a_node(folder: Path, victim: Victim, rng: Random) -> str | None:
+    """It is that node that is named, and all others are read."""
+    addr, start, end = rng.choice(victim.nodes)
+    bit = rng.randrange(start * 8, end * 8)
+    trial = examine(folder, victim, flipped(victim.content, bit), f"bit {bit}", rng)
+    if not trial.report or not any(addr[:12] in problem.what for problem in trial.report.problems):
+        return f"bit {bit}: node {addr[:12]} is not named"
+    if lost(trial, victim) or len(trial.changed.get(("nodes",), ())) != len(victim.answers["nodes",]) - 1:
+        return f"bit {bit}: more than node {addr[:12]} is lost"
+    return wrong_with(trial, victim)
+
+
 def a_sector_of_garbage(folder: Path, victim: Victim, rng: Random) -> str | None:
     sector = rng.randrange(len(victim.content) // SECTOR_BYTES) * SECTOR_BYTES
     garbled = replaced(victim.content, sector, rng.randbytes(SECTOR_BYTES))
@@ -194,6 +239,7 @@ HARMS: dict[Callable[[Path, Victim, Random], str | None], int] = {
     a_bit_anywhere: 25,
     a_bit_in_use: 40,
     a_bit_of_an_entry: 8,
+    a_bit_of_a_node: 4,
     a_sector_of_garbage: 8,
     a_page_of_nothing: 4,
     a_lost_end: 5,
@@ -211,11 +257,10 @@ def replaced(content: bytes, offset: int, by: bytes) -> bytes:
     return (content[:offset] + by + content[offset + len(by) :])[: len(content)]
 
 
-def texts_in(content: bytes, entries: dict[tuple[str, int], Entry]) -> list[tuple[tuple[str, int], int, int]]:
-    """The entries whose text stands in the file once, and where it begins and ends there."""
-    said = {place: entry.message.text.encode()[:200] for place, entry in entries.items() if entry.message}
-    once = {place: text for place, text in said.items() if len(text) > 16 and content.count(text) == 1}
-    return [(place, content.index(text), content.index(text) + len(text)) for place, text in once.items()]
+def places_in(content: bytes, said: dict[K, bytes]) -> list[tuple[K, int, int]]:
+    """Whose text stands in the file once, and where it begins and ends there."""
+    once = {whose: text for whose, text in said.items() if len(text) > 16 and content.count(text) == 1}
+    return [(whose, content.index(text), content.index(text) + len(text)) for whose, text in once.items()]
 
 
 def write(folder: Path, files: dict[str, bytes]) -> None:
@@ -310,6 +355,12 @@ ABOUT_THE_STORE: dict[str, Callable[[Store], Any]] = {
     "oldest": lambda store: [info.id for info in store.sessions(order="created")],
     "spent": lambda store: store.usage(by=("session", "day", "model", "agent")),
     "tagged": lambda store: [info.id for info in store.sessions(tag="a")],
+    "nodes": lambda store: _known(store),
+    "chains": lambda store: store.memory(MEMORY).chains(),
+    "events": lambda store: store.memory(MEMORY).events(),
+    "roots": lambda store: store.memory(MEMORY).roots(),
+    "archives": lambda store: store.memory(MEMORY).archives(),
+    "recalled": lambda store: [hit.addr for hit in store.memory(MEMORY).recall("port build forty seconds")],
 }
 
 

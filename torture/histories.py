@@ -58,9 +58,11 @@ def open_store(path: Path, clock: Clock | None = None, **options: Any) -> Store:
 @contextmanager
 def loaded_dice() -> Iterator[None]:
     """The same ids and salts in every run, so that the same seed makes the same files."""
+    memory = Random("memory")
     with (
         patch("threadline.store.urandom", Random("ids").randbytes),
         patch("threadline.drafts.urandom", Random("drafts").randbytes),
+        patch("threadline.working_memory.token_hex", lambda size: memory.randbytes(size).hex()),
     ):
         yield
 

@@ -16,7 +16,7 @@ from typing import Any
 import threadline
 from threadline import Message, Text, ThreadlineError, ToolCall, formats, transcripts
 from threadline.messages import Media, Reasoning
-from torture.histories import folder_of
+from torture.histories import Clock, folder_of, loaded_dice
 from torture.lives import PROVIDERS, native
 from torture.runner import Trial, Unit
 
@@ -180,10 +180,11 @@ def _all_of(folder: Path) -> dict[str, bytes]:
 
 @lru_cache
 def sample(format: str) -> dict[str, bytes]:
-    """A healthy source: written by ourselves where we can, else as the tool writes it."""
+    """A healthy source: written by ourselves where we can, else as the tool writes it. The same in every process, so
+    that a trial can be played again to the byte."""
     if format in SAMPLES:
         return {name: _lines(lines) for name, lines in SAMPLES[format].items()}
-    with tempfile.TemporaryDirectory() as folder, threadline.open(":memory:") as store:
+    with tempfile.TemporaryDirectory() as folder, loaded_dice(), threadline.open(":memory:", clock=Clock()) as store:
         path = Path(folder) / "source" / "sample"
         path.parent.mkdir()
         transcripts.write(_memory(store) if format == "mnemo" else _session(store), path, format, raw=True)

@@ -25,6 +25,7 @@ from torture.processes import fork
 SHOWN_EVERY_S = 2.0
 SAID_EVERY_S = 0.2
 SHOWN_VIOLATIONS = 20  # of a class; the report has all of them
+STOPS = (signal.SIGINT, signal.SIGTERM)
 PATIENCE_S = 60  # a trial takes milliseconds, the slowest (a server that recovers) seconds
 
 
@@ -130,8 +131,7 @@ class Worker:
 
 
 def _work(jobs: Sequence[Job], queue: int, telling: int) -> None:
-    for sign in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(sign, signal.SIG_DFL)
+    _die_when_asked()
     sys.stdout = open(os.devnull, "w")  # noqa: SIM115 - what trials print is of no interest here
     while ticket := os.read(queue, 4):
         (job,) = struct.unpack("<i", ticket)
@@ -165,30 +165,33 @@ class Run:
         self.results = {torture.name: Result(torture.name, torture.what, count) for torture, count in tortures}
         self._jobs = [(torture, unit) for torture, count in tortures for unit in torture.units(seed, count)]
         self._seed = seed
+        self._asked_to_stop = False
         self._done: Counter[int] = Counter()  # trials, by job
         self._show = Show(self.results, out)
 
     def go(self, workers: int) -> list[Result]:
         """Until all is done, or until Ctrl-C or SIGTERM. The results are in the order of the classes."""
-        before = {sign: signal.signal(sign, signal.default_int_handler) for sign in (signal.SIGINT, signal.SIGTERM)}
+        before = {sign: signal.signal(sign, self._stop) for sign in STOPS}
         self._queue, tickets = os.pipe()
         feeder = _feed(tickets, len(self._jobs), self._queue)
         os.close(tickets)
         crew = [self._worker() for _ in range(workers)]
-        try:
-            while crew:
-                ready = select([worker.telling for worker in crew], [], [], 1.0)[0]
-                crew = [at_work for worker in crew if (at_work := self._look_at(worker, worker.telling in ready))]
-                self._show.now(self._done.total())
-        except KeyboardInterrupt:
-            for worker in crew:
-                os.kill(worker.pid, signal.SIGKILL)
-                worker.end()
+        while crew and not self._asked_to_stop:
+            ready = select([worker.telling for worker in crew], [], [], 1.0)[0]
+            crew = [at_work for worker in crew if (at_work := self._look_at(worker, worker.telling in ready))]
+            self._show.now(self._done.total())
+        for worker in crew:
+            os.kill(worker.pid, signal.SIGKILL)
+            worker.end()
         os.close(self._queue)
         os.waitpid(feeder, 0)
         for sign, handler in before.items():
             signal.signal(sign, handler)
         return list(self.results.values())
+
+    def _stop(self, *_: object) -> None:
+        """No exception: one that is raised while a process is forked is lost, and a second one would hurt the first."""
+        self._asked_to_stop = True
 
     def _worker(self) -> Worker:
         return Worker(self._jobs, self._queue)
@@ -246,10 +249,16 @@ class Run:
             self._show.line(f"VIOLATION {name}: {what}\n  again: python -m torture --seed {self._seed} --trial {name}")
 
 
+def _die_when_asked() -> None:
+    for sign in STOPS:
+        signal.signal(sign, signal.SIG_DFL)
+
+
 def _feed(tickets: int, count: int, queue: int) -> int:
     """A process that hands out tickets: a pipe holds only so many."""
 
     def hand_out() -> None:
+        _die_when_asked()
         os.close(queue)
         with suppress(BrokenPipeError):  # nobody wants them any more
             for ticket in range(count):

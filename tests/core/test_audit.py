@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from test_fold import lived
 
 from threadline import Message, ToolCall
-from threadline.core.audit import Audit, Finding
-from threadline.core.entries import Row
-from threadline.core.fold import start
+from threadline.core.audit import NAMED_MAX, Audit, Finding
+from threadline.core.entries import OTHER, Row, data_draft
+from threadline.core.fold import draft_of, start
 from threadline.testing import scaled, strategies
 from threadline.testing.memory import SALT, MemoryLog
 from threadline.testing.strategies import Step
@@ -138,3 +138,29 @@ def test_rows_that_are_whole_but_not_in_their_place_are_found(swap: Callable[[li
     swap(log.kept)
 
     assert findings(log) != []
+
+
+def test_of_very_many_missing_entries_the_first_are_named_and_the_rest_counted() -> None:
+    log = MemoryLog()
+    log.do("extend", messages=[Message.user(str(n)) for n in range(NAMED_MAX + 7)])
+    log.kept[1:-1] = [None] * (NAMED_MAX + 5)
+    found = findings(log)
+
+    assert [seq for seq, _ in found] == list(range(2, NAMED_MAX + 3))
+    assert found[-2:] == [
+        (NAMED_MAX + 1, "the entry is missing"),
+        (NAMED_MAX + 2, "the entry is missing, and so are the next 4"),
+    ]
+
+
+def test_a_stored_view_that_does_not_follow_from_the_log_is_found() -> None:
+    log = MemoryLog()
+    log.do("extend", messages=[Message.user("a"), Message.user("b"), Message.user("c")])
+    (fold,) = log.do("compact", summary="both", since=1, upto=2)
+    forged = data_draft(
+        "compaction", {"summary": "both", "covers": ((1, 2),), "view": ((4, 4),)}, at=fold.at, voice=OTHER
+    )
+    anew = MemoryLog()
+    anew.add([*(draft_of(log.row(seq)) for seq in (1, 2, 3)), forged])
+
+    assert (4, "the stored view is not the fold of the log") in findings(anew)

@@ -227,3 +227,19 @@ def test_numbers_at_the_edges_come_back_exactly(session: Session, number: float,
     session.append(message)
 
     assert exactly(session.messages()[0], message)
+
+
+@pytest.mark.parametrize("parts", [3, {"type": "text"}, None, b"bytes"], ids=repr)
+def test_parts_that_are_no_list_are_refused(parts: Any) -> None:
+    with pytest.raises(InvalidMessage, match=r"message\.parts"):
+        codec.message_of({"role": "user", "parts": parts})
+
+
+def test_what_json_has_no_name_for_is_refused() -> None:
+    with pytest.raises(TypeError, match="JSON has no object"):
+        codec.encode({"n": object()})
+
+
+def test_parts_that_are_a_string_are_a_text() -> None:
+    assert codec.message_of({"role": "user", "parts": "hi"}) == Message.user("hi")
+    assert codec.message_of({"role": "user", "parts": ["hi"]}) == Message.user("hi")

@@ -86,3 +86,15 @@ def test_an_append_is_told_from_another_by_its_messages_and_their_order(a: Messa
 
     assert (pen.append((a, b), key="k").identity == pen.append((b, a), key="k").identity) == (encode(a) == encode(b))
     assert pen.append((a, b), key="k").identity != pen.append((a,), key="k").identity
+
+
+def test_what_earlier_versions_stored_is_still_what_was_written() -> None:
+    """These stand in stores that exist: another way to compute them finds damage in every one."""
+    plain = entry_digest("message", 1_767_225_600_000_000, None, 7, None, b"{}")
+    full = entry_digest("note", 5, b"key", 0, b"{}", b"[]")
+
+    assert plain.hex() == "02196c5f51cffa0d58b06c17552fa532181b6321"
+    assert full.hex() == "89a3e6fa2e43e873ab34f63f3934e1cc805d7a36"
+    assert link(bytes(16), 3, plain).hex() == "702d870413775c47c8427b7c5d89e42b"
+    assert seal(1, None, b"name").hex() == "a7391523a37f2e65"
+    assert identity(b"one", b"").hex() == "3a0e25629280d3a89131932de39b5b41"

@@ -7,7 +7,10 @@ from typing import Any
 import pytest
 
 from threadline.core.entries import micros, moment
+from threadline.core.redaction import redacted
 from threadline.errors import Damaged
+from threadline.messages import Message
+from threadline.testing.memory import MemoryLog
 
 
 @pytest.mark.parametrize("stored", [2**62, -(2**62), "1", b"1", None], ids=repr)
@@ -18,3 +21,26 @@ def test_a_time_that_no_clock_said_is_damage(stored: Any) -> None:
 
 def test_a_time_comes_back_to_the_microsecond() -> None:
     assert micros(moment(1_767_225_600_123_456)) == 1_767_225_600_123_456
+
+
+@pytest.mark.parametrize("column", ["kind", "at", "tokens", "body"])
+def test_a_column_of_another_type_is_damage(column: str) -> None:
+    log = MemoryLog()
+    log.do("append", message=Message.user("words"))
+    row = log.row(1)._replace(**{column: None})
+
+    assert not row.looks_whole()
+    with pytest.raises(Damaged, match="a column"):
+        row.check("s")
+    with pytest.raises(Damaged):
+        row.entry("s")
+
+
+def test_a_tombstone_beside_a_column_of_another_type_is_damage() -> None:
+    log = MemoryLog()
+    log.do("append", message=Message.user("words"))
+    (buried,) = redacted(log, log.row(1), [], "a secret", 1)
+
+    assert buried.entry("s").redacted == "a secret"
+    with pytest.raises(Damaged, match="a column"):
+        buried._replace(at="then").entry("s")

@@ -14,6 +14,7 @@ from threadline.core.entries import Row, data_draft
 from threadline.core.fold import draft_of, start
 from threadline.core.goals import TEXT_CHARS, goal_at, goal_text
 from threadline.core.session_state import STEPS_MAX, WHOLE_BYTES, state_at
+from threadline.errors import Damaged
 from threadline.testing import scaled, strategies
 from threadline.testing.memory import SALT, MemoryLog
 from threadline.testing.strategies import Step
@@ -132,3 +133,21 @@ def test_a_goal_does_not_crowd_out_the_conversation() -> None:
     log.do("set_goal", objective="win " * TEXT_CHARS)
 
     assert len(goal_text(goal_at(log, 1))) == TEXT_CHARS
+
+
+def test_what_is_no_state_is_not_read_as_one() -> None:
+    log = MemoryLog()
+    log.do("append", message="hi")
+
+    with pytest.raises(Damaged, match="of kind 'message'"):
+        session_state.told(log, 1)
+
+
+@pytest.mark.parametrize("before", [2, 3, -1])
+def test_states_that_build_on_each_other_in_a_circle_are_damage(before: int) -> None:
+    log = MemoryLog()
+    log.do("set_state", values={"n": 1})
+    log.add([data_draft("state", {"set": {"n": 2}, "remove": (), "before": before}, at=1)])
+
+    with pytest.raises(Damaged, match="does not stand before it"):
+        session_state.told(log, 2)

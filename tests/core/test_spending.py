@@ -19,6 +19,7 @@ from threadline.core.spending import (
     Tokens,
     charged,
     grown,
+    larger,
     price,
     spending,
     told,
@@ -179,3 +180,13 @@ def test_whole_days_and_parts_of_days_are_the_stretch(since: int | None, until: 
     found = (first <= at // DAY < last) + sum(end.since <= at < end.until for end in ends)
     assert found == within
     assert all(end.day * DAY <= end.since and end.until <= (end.day + 1) * DAY for end in ends)
+
+
+@pytest.mark.parametrize(("tokens", "cost"), [((5, 5), 70), ((4, 9), 50), ((6, 6), 70)])
+def test_of_one_request_in_two_stores_the_later_snapshot_counts_whole(tokens: tuple[int, int], cost: int) -> None:
+    known = Charge("r", 1, "model", "agent", Tokens(5, 5), 50, False)
+    new = Spending(Charge("r", 2, "other", None, Tokens(*tokens), 70, True))
+    kept = larger(known, new)
+
+    assert (kept.at, kept.agent, kept.cost) == (1, "agent", cost)
+    assert kept == known if cost == 50 else (kept.tokens, kept.model, kept.given) == (new.charge.tokens, "other", True)

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import threadline
-from threadline import Message
+from threadline import Damaged, Message
+from threadline.core.digest import entry_digest
 from threadline.core.reading import read_view
 from threadline.core.redaction import redacted
 from threadline.core.view import Spans, between, holds, replaced, spans_at, stored_spans, tidy
@@ -149,3 +150,17 @@ def test_a_redacted_compaction_stands_where_it_stood() -> None:
 
     assert spans_at(log, log.head) == before
     assert stored_spans(log.row(fold.seq), "covers") == ((1, 2),)
+
+
+@pytest.mark.parametrize("body", [b"{}", b"[]", b'{"view": 3}', b'{"view": [[1]]}'])
+def test_an_entry_without_spans_is_damage_where_some_are_looked_for(body: bytes) -> None:
+    log = MemoryLog()
+    (row,) = log.do("note", data={})
+    row = row._replace(body=body, digest=entry_digest(row.kind, row.at, row.key, row.tokens, row.usage, body))
+
+    with pytest.raises(Damaged, match="holds no view"):
+        stored_spans(row, "view")
+
+
+def test_no_run_stands_nowhere() -> None:
+    assert replaced(((1, 3),), (), ((4, 4),)) is None

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,8 +16,9 @@ from histories import fast_folder
 from torture import readers, writers
 from torture.classes import ALL
 from torture.histories import folder_of
-from torture.runner import Run, Torture, Trial, Unit, play, report, table
+from torture.runner import Run, Torture, Trial, Unit, Worker, play, report, table
 
+from threadline import transcripts
 from threadline.testing import seed
 
 
@@ -63,9 +67,6 @@ def odd(unit: Unit, folder: Path) -> Iterator[Trial]:
 
 
 def dies(unit: Unit, folder: Path) -> Iterator[Trial]:
-    import os
-    import signal
-
     yield Trial()
     os.kill(os.getpid(), signal.SIGKILL)
 
@@ -104,6 +105,32 @@ def test_an_error_that_nobody_expected_is_a_violation() -> None:
     result, _ = ran(raises)
 
     assert ["KeyError" in violation for violation in result.violations] == [True, True]
+
+
+def test_who_asks_twice_to_stop_gets_the_results_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+    def waits(unit: Unit, folder: Path) -> Iterator[Trial]:
+        yield Trial()
+        os.kill(os.getppid(), signal.SIGINT)
+        time.sleep(60)
+
+    def impatient(worker: Worker, end: Any = Worker.end) -> Any:
+        os.kill(os.getpid(), signal.SIGINT)
+        return end(worker)
+
+    before = signal.getsignal(signal.SIGINT)
+    monkeypatch.setattr(Worker, "end", impatient)
+    result, _ = ran(waits, 10)
+
+    assert result.planned == 10
+    assert signal.getsignal(signal.SIGINT) == before
+
+
+@pytest.mark.parametrize("name", [format.name for format in transcripts.formats() if format.reads])
+def test_a_sample_is_the_same_in_every_run(name: str) -> None:
+    first = readers.sample(name)
+    readers.sample.cache_clear()
+
+    assert readers.sample(name) == first
 
 
 def test_units_that_make_too_few_trials_are_a_violation() -> None:

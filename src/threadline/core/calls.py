@@ -69,9 +69,9 @@ def after(top: int, seq: int, parts: Iterable[ToolCall | ToolResult], nodes: Nod
     """The stack after entry `seq` said `parts`: calls are pushed, a result closes the latest call of its id."""
     stack = _Stack(top, nodes)
     for part in parts:
-        if type(part) is ToolCall:
+        if isinstance(part, ToolCall):
             stack.push(OpenCall(seq, part.id))
-        elif type(part) is ToolResult:
+        else:
             stack.replace(part.call_id, None)
     return stack.top(seq)
 
@@ -87,9 +87,9 @@ def anew(seq: int, said: Iterable[tuple[int, ToolCall | ToolResult]], marks: dic
     """The stack of a whole view, read from its beginning; `marks` are the calls that are known to have started."""
     stack = _Stack(0, _nothing_below)
     for place, part in said:
-        if type(part) is ToolCall:
+        if isinstance(part, ToolCall):
             stack.push(OpenCall(place, part.id, marks.get((place, part.id), 0)))
-        elif type(part) is ToolResult:
+        else:
             stack.replace(part.call_id, None)
     return stack.top(seq)
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from threadline.core import codec
 from threadline.core.entries import Row
 from threadline.core.words import clipped
-from threadline.messages import Media, Message, Other, Part, Reasoning, Text, ToolCall, ToolResult
+from threadline.messages import Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 SUMMARY, NOTE, GOAL, TITLE = "summary", "note", "goal", "title"
 TEXTS = {"compaction": SUMMARY, "note": NOTE, "goal": GOAL}  # what is no message, and whose role it has in a hit
@@ -63,8 +63,8 @@ def _texts(part: Part) -> Iterator[str]:
             yield name or ""
             if uri and not uri.startswith("data:"):
                 yield uri
-        case Other(raw):
-            yield from _strings({name: value for name, value in raw.items() if name != "type"})
+        case _:
+            yield from _strings({name: value for name, value in part.raw.items() if name != "type"})
 
 
 def _strings(value: Any, depth: int = 0) -> Iterator[str]:
