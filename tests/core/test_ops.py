@@ -101,3 +101,10 @@ def test_why_nothing_can_be_folded_is_told_as_it_is() -> None:
     for messages, why in (([], "the view is empty"), (seen(log, ((1, 4),)), "the run is empty")):
         with pytest.raises(NothingToCompact, match=why):
             plan_run(messages, since=None, upto=None, keep_turns=1)
+
+
+def test_a_call_that_waits_for_its_result_is_why_nothing_is_folded() -> None:
+    log = MemoryLog()
+    log.do("append", message=Message.assistant("calling", ToolCall("c", "look")))
+    with pytest.raises(NothingToCompact, match="whose results are missing"):
+        plan_run(seen(log, ((1, 1),)), since=None, upto=1, keep_turns=None)
