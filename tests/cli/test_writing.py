@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -307,6 +308,18 @@ def test_doctor_says_how_far_the_index_lags_and_what_brings_it_up_to_date(
     assert (finding["level"], finding["mend"]) == ("advice", "threadline index")
     assert finding["why"].startswith("7 rows of the log are not in the search index yet.")
     assert json.loads(run("doctor", "--json").stdout) == {"ok": True, "findings": []}
+
+
+def test_doctor_mends_an_index_that_is_not_what_the_log_says(run, path: Path, talk: Session) -> None:
+    run("index")
+    talk._store.close()
+    with contextlib.closing(apsw.Connection(str(path))) as connection:
+        connection.execute("UPDATE search_doc SET terms = terms + 1 WHERE doc = (SELECT min(doc) FROM search_doc)")
+    first, *_ = findings(run)
+    run(*first["mend"].split()[1:])
+
+    assert first["mend"] == "threadline index --rebuild"
+    assert run("doctor").exit_code == 0
 
 
 def test_doctor_knows_that_a_server_keeps_dead_rows_until_a_vacuum() -> None:

@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any
 
 import psycopg
+import pytest
 from processes import at_once
 
 import threadline
@@ -48,3 +49,63 @@ def test_many_bring_it_up_to_date_at_once(postgres_url: str) -> None:
         before = contents(postgres_url)
         store.index(rebuild=True)
     assert contents(postgres_url) == before
+
+
+def test_what_is_indexed_is_not_looked_at_again(postgres_url: str) -> None:
+    """Once all is known, only what changed since is looked at: not every session of the store, at every search."""
+    with threadline.open(postgres_url, durability="relaxed") as store:
+        for n in range(3):
+            store.new().append(f"giraffe {n}")
+        store.search("giraffe")
+
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        ((known, now),) = connection.execute("SELECT at, threadline.clock() FROM threadline.search_state").fetchall()
+    assert now - known < 600_000_000
+
+
+@pytest.mark.parametrize(
+    ("harm", "told"),
+    [
+        ("DELETE FROM threadline.search WHERE seq = 2", 2),
+        ("DELETE FROM threadline.search WHERE seq = 0", None),
+        ("UPDATE threadline.search SET words = '''okapi'':1' WHERE seq = 1", 1),
+        ("UPDATE threadline.search SET terms = terms + 1 WHERE seq = 2", 2),
+        ("UPDATE threadline.search SET realm = 'elsewhere' WHERE seq = 602", 602),
+        ("UPDATE threadline.search SET seq = 900 WHERE seq = 501", 501),
+        (
+            "INSERT INTO threadline.search SELECT tree, log, 700, realm, terms, words FROM threadline.search LIMIT 1",
+            700,
+        ),
+    ],
+)
+def test_verify_compares_the_index_with_the_log(postgres_url: str, harm: str, told: int | None) -> None:
+    with threadline.open(postgres_url, durability="relaxed") as store:
+        session = store.new(id="zoo", title="animals")
+        session.extend(["giraffe", "zebra", *(f"lion {n}" for n in range(600))])
+        store.index()
+        assert store.verify().ok
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute(harm.encode())
+        problems = store.verify().problems
+        store.index(rebuild=True)
+
+        assert (problems[0].session, problems[0].seq) == ("zoo", told)
+        assert "threadline index --rebuild" in problems[0].what
+        assert store.verify().ok
+
+
+def test_an_index_that_lags_is_whole_and_documents_of_no_log_are_found(postgres_url: str) -> None:
+    with threadline.open(postgres_url, durability="relaxed") as store:
+        session = store.new(title="animals")
+        session.extend(["giraffe", "zebra"])
+        store.index()
+        session.redact(1, "private")
+        session.rename("plants")
+        session.append("lion")
+        session.fork(2).append("oak")
+        lagging = store.verify().problems
+        with psycopg.connect(postgres_url, autocommit=True) as connection:
+            connection.execute("UPDATE threadline.search SET log = 12345")
+
+        assert lagging == []
+        assert any("documents of no log" in problem.what for problem in store.verify().problems)

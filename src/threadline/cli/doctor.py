@@ -22,6 +22,7 @@ from threadline.cli.screen import Ink
 IDLE = timedelta(minutes=10)  # a tool may run for a while before one wonders
 LOOKED_AT = 200  # sessions, the latest, whose drafts are looked at
 NAMED = 10  # findings of one kind that are told one by one
+REBUILD = "threadline index --rebuild"  # in what `verify` says of the search index
 LAG_ROWS = 10_000  # less is indexed while one types
 DEAD_ROWS = 10_000  # less is what every server has
 ROOM_BYTES = 500_000_000
@@ -142,6 +143,10 @@ def damage(problems: list[Problem], path: str) -> Iterator[Finding]:
     for problem in problems[:NAMED]:
         place = f"session {problem.session}" if problem.session else "the store"
         entry = f"entry {problem.seq} of {place}" if problem.seq is not None else place
+        if REBUILD in problem.what:
+            why = "The index follows from the log, which is whole. Until it is made anew, a search may miss something."
+            yield Finding("problem", f"{entry}: {problem.what.partition(':')[0]}", why, REBUILD)
+            continue
         yield Finding(
             "problem",
             f"{entry}: {problem.what}",

@@ -59,7 +59,7 @@ from threadline.backends.postgres.changes import Bell, Teller
 from threadline.backends.postgres.claims import Claim
 from threadline.backends.postgres.connections import LIMIT, OneMoment, Pool, without_password
 from threadline.backends.postgres.places import Taken
-from threadline.backends.postgres.rows import record_of
+from threadline.backends.postgres.rows import AFTER_ALL, record_of
 from threadline.backends.postgres.search import search as answered
 from threadline.backends.postgres.statements import UNDONE, Connection, Values, is_gone, one, our_errors, translated
 from threadline.core.about import About, Change
@@ -79,7 +79,6 @@ PAUSES_S = (0.05, 0.2, 0.8)  # between attempts, when the server went away: a re
 UNDONE_MAX = 50  # attempts, when transactions are in each other's way: one of them succeeds each time
 UNDONE_PAUSE_S = 0.005
 NOTHING_SEEN = (0, 0)
-AFTER_ALL = b"\xff" * 64  # no id of a tree is as great
 REMEMBERED = 10_000  # sessions of which the last head is remembered
 
 T = TypeVar("T")

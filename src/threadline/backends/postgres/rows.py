@@ -25,6 +25,7 @@ from threadline.errors import Damaged
 
 IDS = 14  # where a node's ids stand in a row: in the place of `calls`
 CORE = len(Row._fields)
+AFTER_ALL = b"\xff" * 64  # no id of a tree is as great
 SUMS = 10  # where the sums stand in a record
 NINE_NUMBERS = Struct(">9q")
 

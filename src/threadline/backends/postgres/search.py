@@ -17,19 +17,21 @@ from threadline.backends.postgres import places
 from threadline.backends.postgres.changes import LATE_US
 from threadline.backends.postgres.founding import ENDLESS
 from threadline.backends.postgres.places import realm_of
-from threadline.backends.postgres.rows import record_of, row_of, said, stored_or_none
+from threadline.backends.postgres.rows import row_of, said, stored_or_none
+from threadline.backends.postgres.sessions import records_of
 from threadline.backends.postgres.statements import SQL as QUERIES
 from threadline.backends.postgres.statements import Connection, Values, numbers
 from threadline.backends.postgres.transactions import log_of
 from threadline.backends.searching import Listing, Place, Reader, Spot, answers, find, readable, spot_in
 from threadline.core.about import About
-from threadline.core.entries import Row, stored
+from threadline.core.entries import Row, stored, text, text_or_none
+from threadline.core.findable import Findable
 from threadline.core.questions import Unit
 from threadline.core.ranking import STRETCH
 from threadline.core.searching import Answer, Indexing, Search
 from threadline.core.view import Spans, spans_after
 from threadline.core.words import VERSION, terms
-from threadline.errors import Damaged, NotFound
+from threadline.errors import Damaged
 
 SQL = sql.queries("postgres", "search.sql")
 
@@ -37,6 +39,7 @@ STEP_ROWS, STEP_CHARS, STEP_SESSIONS = 500, 500_000, 200  # indexed in one trans
 LAGGING_MAX = 1_000  # sessions that are counted, where many lag
 POSITIONS_MAX, POSITION_MAX = 255, 16_383  # of one term, and of all of them: PostgreSQL keeps no more
 VECTOR_BYTES = 700_000  # of a document: PostgreSQL refuses a mebibyte
+MEND = "`threadline index --rebuild` makes it anew; the log is not touched"
 REST_US = 10_000_000  # how often it is written down that nothing happened
 
 
@@ -92,16 +95,19 @@ def step(connection: Connection, namespace: str) -> Indexing:
 def _index(connection: Connection, realm: bytes, at: int, now: int) -> None:
     lagging = _lagging(connection, realm, at, STEP_SESSIONS)
     budget = _Budget()
+    whole = len(lagging) < STEP_SESSIONS
     for tree, session, log, head, updated_at, _, _ in lagging:
         if budget.is_spent:
+            whole = False
             break
         done = _index_session(connection, realm, tree, session, budget)
         if done:
             _index_title(connection, realm, tree, log, budget)
         run(connection, "set_upto", (tree, log, realm, head if done else 0, updated_at if done else 0))
+        whole = whole and done
     if budget.rows or budget.documents:
         run(connection, "add_state", (budget.rows, budget.documents, budget.terms, realm))
-    if not lagging and now - at > REST_US:
+    if whole and (lagging or now - at > REST_US):  # or else every search would look at all sessions since `at` again
         run(connection, "set_at", (now, realm))
 
 
@@ -136,8 +142,7 @@ def _index_log(connection: Connection, realm: bytes, ref: Ref, piece: Piece, bud
         budget.rows += 1
         told = readable(row)
         if told is not None:
-            words = [_role_term(told.role), *terms(told.text)]
-            _insert(connection, realm, ref.tree, piece.log, row.seq, words, budget)
+            _insert(connection, realm, ref.tree, piece.log, row.seq, words_of(told), budget)
     else:
         return True
     run(connection, "set_upto", (ref.tree, piece.log, realm, upto, 0))
@@ -147,22 +152,33 @@ def _index_log(connection: Connection, realm: bytes, ref: Ref, piece: Piece, bud
 def _insert(
     connection: Connection, realm: bytes, tree: bytes, log: int, seq: int, words: list[str], budget: _Budget
 ) -> None:
-    run(connection, "insert", (tree, log, seq, realm, len(words), _vector(words)))
+    run(connection, "insert", (tree, log, seq, realm, len(words), vector(words)))
     budget.documents += 1
     budget.terms += len(words)
     budget.chars += sum(map(len, words))
 
 
 def _index_title(connection: Connection, realm: bytes, tree: bytes, log: int, budget: _Budget) -> None:
-    about = _titled(connection, tree, log)
+    words = title_words(connection, tree, log)
     known = one(connection, "length", (tree, log, 0))
-    words = terms(about[0].title or "") if about is not None and about[0].titled_by is not None else []
     if known is not None:
         run(connection, "delete", (tree, log, 0))
         budget.documents -= 1
         budget.terms -= known[0]
     if words:
-        _insert(connection, realm, tree, log, 0, [_role_term("title"), *words], budget)
+        _insert(connection, realm, tree, log, 0, words, budget)
+
+
+def title_words(connection: Connection, tree: bytes, log: int) -> list[str]:
+    """The terms of the title of the session whose own log it is; none where nobody gave it one."""
+    about = _titled(connection, tree, log)
+    words = terms(about[0].title or "") if about is not None and about[0].titled_by is not None else []
+    return [_role_term("title"), *words] if words else []
+
+
+def words_of(told: Findable) -> list[str]:
+    """The terms of an entry, its role's first."""
+    return [_role_term(told.role), *terms(told.text)]
 
 
 def _titled(connection: Connection, tree: bytes, log: int) -> tuple[About, int] | None:
@@ -174,7 +190,7 @@ def _role_term(role: str) -> str:
     return "_" + (role if role.isascii() and role.isalpha() and role.islower() else stored(role).hex())
 
 
-def _vector(words: Sequence[str]) -> str:
+def vector(words: Sequence[str]) -> str:
     """Terms as a tsvector is written. They hold letters and digits only: nothing in them is syntax."""
     spots: dict[str, list[str]] = {}
     size = 0
@@ -202,21 +218,18 @@ def _drop(connection: Connection, realm: bytes) -> None:
 def search(connection: Connection, asked: Search) -> list[tuple[Record, Answer]]:
     index = _Index(connection, asked)
     question, lists, found = find(index, asked)
-    sessions = {finding.about.session for finding in found}
-    records = {session: index.record(session) for session in sessions}
-    places = {session: _place(connection, index.trees[session], records[session]) for session in sessions}
+    records = {record.number: record for record in index.records({finding.about.session for finding in found})}
+    places = {ref.number: _place(connection, ref, records[ref.number]) for ref in index.refs(records)}
+    found = [finding for finding in found if finding.about.session in places]  # others were deleted meanwhile
     return [(records[told.session], told) for told in answers(index, question, lists, found, asked, places)]
 
 
-def _place(connection: Connection, tree: bytes, record: Record) -> Place:
-    ref = ref_at(connection, tree, record.number)
-    if ref is None:
-        raise NotFound("session", record.id)
+def _place(connection: Connection, ref: Ref, record: Record) -> Place:
     log, state = log_of(connection, ref), record.state
     spans: Spans = ((1, state.head),)
     with suppress(Damaged):
         spans = spans_after(log, state.view, state.head)
-    return Place(log, spans, state.head, partial(spot_in, ref, partial(_named, tree)))
+    return Place(log, spans, state.head, partial(spot_in, ref, partial(_named, ref.tree)))
 
 
 def _named(tree: bytes, log: int) -> tuple[bytes, int]:
@@ -323,13 +336,20 @@ class _Index:
             return None
         return found[0].title, found[1]
 
-    def record(self, session: int) -> Record:
-        found = self._connection.execute(
-            QUERIES["record"], {"tree": self.trees[session], "session": session}, prepare=True, binary=True
-        ).fetchone()
-        if found is None:
-            raise NotFound("session", session)
-        return record_of(found)
+    def records(self, sessions: Iterable[int]) -> list[Record]:
+        found = self._connection.execute(QUERIES["records"], self._these(sessions), prepare=True, binary=True)
+        return records_of(self._connection, found.fetchall())
+
+    def refs(self, sessions: Iterable[int]) -> list[Ref]:
+        found: dict[int, Ref] = {}
+        for session, tree, id, key, *piece in many(self._connection, "refs", self._these(sessions)):
+            known = found.get(session) or Ref(session, text(id), text_or_none(key), (), tree)
+            found[session] = known._replace(lineage=(*known.lineage, Piece(*piece)))
+        return [*found.values()]
+
+    def _these(self, sessions: Iterable[int]) -> dict[str, Any]:
+        these = [*sessions]
+        return {"trees": [self.trees[session] for session in these], "sessions": numbers(these)}
 
     def tail(self) -> Iterator[tuple[int, Sequence[str]]]:
         """What is not indexed yet; where the index can be brought up to date, that is next to nothing."""
@@ -347,7 +367,7 @@ class _Index:
         for row in log_of(self._connection, ref).rows(max(upto + 1, ref.lineage[-1].first), head):
             told = readable(row)
             if told is not None and self._asked.role in (None, told.role):
-                yield self._document(tree, own, row.seq), [_role_term(told.role), *terms(told.text)]
+                yield self._document(tree, own, row.seq), words_of(told)
         about = _titled(self._connection, tree, own)
         if about is not None and about[0].titled_by and about[0].title and self._asked.role in (None, "title"):
             yield self._document(tree, own, 0), [_role_term("title"), *terms(about[0].title)]

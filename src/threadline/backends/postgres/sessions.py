@@ -25,12 +25,17 @@ def records(connection: Connection, query: Query) -> tuple[list[Record], tuple[i
     read = _sorted if few else _walked
     pages = (read(connection, statement, values | {"child": child}) for child in _children(query))
     rows = [row for page in pages for row in page]
-    sums = _sums(connection, rows)
-    found = [record_and_sums(row[1:], tuple(sums[row[1]])) for row in rows]
+    found = records_of(connection, rows)
     found.sort(key=partial(_position, query.order), reverse=True)
     if len(found) <= query.limit:
         return found, None
     return found[: query.limit], _position(query.order, found[query.limit - 1])
+
+
+def records_of(connection: Connection, rows: list[Any]) -> list[Record]:
+    """From the columns of a listing: the tree, then the rest."""
+    sums = _sums(connection, rows)
+    return [record_and_sums(row[1:], tuple(sums[row[1]])) for row in rows]
 
 
 def _sums(connection: Connection, rows: list[Any]) -> dict[int, list[Sum]]:

@@ -10,9 +10,9 @@ import psycopg
 
 from threadline.backends.backend import Counts, OnProgress, Piece, Problem, Ref
 from threadline.backends.log import PiecedLog
-from threadline.backends.postgres import schema, verify_life, verify_memory, verify_trees
+from threadline.backends.postgres import schema, verify_life, verify_memory, verify_search, verify_trees
 from threadline.backends.postgres.places import name_of
-from threadline.backends.postgres.rows import head_seal, said
+from threadline.backends.postgres.rows import AFTER_ALL, head_seal, said
 from threadline.backends.postgres.statements import Connection, many, one
 from threadline.backends.postgres.transactions import log_of
 from threadline.core.about import About, opening_words
@@ -39,6 +39,7 @@ def verify(connection: Connection, progress: OnProgress | None = None) -> tuple[
         partial(_strays, connection),
         partial(verify_life.strays, connection),
         partial(verify_memory.memories, connection),
+        partial(verify_search.strays, connection),
     )
     problems: list[Problem] = []
     for check in checks:
@@ -50,7 +51,7 @@ def verify(connection: Connection, progress: OnProgress | None = None) -> tuple[
 
 
 def _entries(connection: Connection) -> int:
-    total: int = one(connection, "counts")[2]
+    total: int = one(connection, "entries_of_trees", (b"", AFTER_ALL))[0]
     return total
 
 
@@ -124,6 +125,7 @@ def _log(
     yield from _fold(connection, log, name, lineage, tree, State(*columns[3:]), counts)
     yield from _opening(log, name, columns[1], columns[3], about)
     yield from verify_trees.keys(connection, tree, lineage[-1], name, counts)
+    yield from verify_search.of_log(connection, log, tree, lineage[-1], name)
 
 
 def _fold(

@@ -53,7 +53,7 @@ def verify(connection: Connection, progress: OnProgress | None = None) -> tuple[
 
 
 def _entries(connection: Connection) -> int:
-    total: int = one(connection, "counts")[2]
+    total: int = one(connection, "entries_of_logs", (0, ENDLESS))[0]
     return total
 
 

@@ -290,6 +290,14 @@ FROM   threadline.session s
 JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
 WHERE  s.tree = %(tree)s AND h.tree = %(tree)s AND s.session = %(session)s
 
+-- records: some sessions, likewise, as a listing has them
+SELECT s.tree, s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
+       h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,
+       h.queued, h.lease, threadline.clock()
+FROM   unnest(%(trees)s::bytea[], %(sessions)s::bigint[]) AS w (tree, session)
+JOIN   threadline.session s ON s.tree = w.tree AND s.session = w.session
+JOIN   threadline.head h ON h.tree = s.tree AND h.session = s.session
+
 -- list_by_updated: a page of sessions, the latest change first; the page is cut out before the rest is joined to it
 SELECT s.tree, s.session, s.id, s.key, s.about, s.preview, s.preview_seq, s.preview_role, h.status, s.created_at, h.updated_at,
        h.head, h.chain, h.view, h.shown, h.total, h.open, h.asked, h.pending, h.messages, h.tokens,

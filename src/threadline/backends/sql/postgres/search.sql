@@ -47,7 +47,8 @@ SET    upto = greatest(search_log.upto, excluded.upto), seen = greatest(search_l
 
 -- insert: what can be found of an entry
 INSERT INTO threadline.search (tree, log, seq, realm, terms, words) VALUES (%s, %s, %s, %s, %s, %s::tsvector)
-ON CONFLICT (tree, log, seq) DO UPDATE SET terms = excluded.terms, words = excluded.words
+ON CONFLICT (tree, log, seq) DO UPDATE
+SET    realm = excluded.realm, terms = excluded.terms, words = excluded.words
 
 -- length: of a document
 SELECT terms FROM threadline.search WHERE tree = %s AND log = %s AND seq = %s
@@ -100,5 +101,35 @@ FROM   threadline.head h
 JOIN   threadline.session s ON s.tree = h.tree AND s.session = h.session
 WHERE  h.tree = %s AND h.log = %s
 
+-- refs: some sessions, and where their entries lie
+SELECT s.session, s.tree, s.id, s.key, p.log, p.first, p.last
+FROM   unnest(%(trees)s::bytea[], %(sessions)s::bigint[]) AS w (tree, session)
+JOIN   threadline.session s ON s.tree = w.tree AND s.session = w.session
+JOIN   threadline.share p ON p.tree = s.tree AND p.session = s.session
+ORDER BY s.session, p.first
+
 -- pieces: where the entries of a session lie
 SELECT log, first, last FROM threadline.share WHERE tree = %s AND session = %s ORDER BY first
+
+-- verify_log: by which rules a log is indexed, how far, and whether its title is of the last change
+SELECT t.version, h.realm, x.upto, x.seen = h.updated_at
+FROM   threadline.search_log x
+JOIN   threadline.head h ON h.tree = x.tree AND h.log = x.log
+JOIN   threadline.search_state t ON t.realm = h.realm
+WHERE  x.tree = %s AND x.log = %s
+
+-- verify_documents: the documents of a part of a log that are not what they should be; those beyond `upto` may be missing
+SELECT coalesce(d.seq, e.seq)
+FROM   (SELECT * FROM threadline.search
+        WHERE tree = %(tree)s AND log = %(log)s AND seq BETWEEN %(first)s AND %(last)s) d
+FULL JOIN unnest(%(seqs)s::bigint[], %(terms)s::integer[], %(words)s::text[]) AS e (seq, terms, words) ON e.seq = d.seq
+WHERE  (d.seq IS NULL AND e.seq <= %(upto)s OR e.seq IS NULL
+        OR d.realm <> %(realm)s OR d.terms <> e.terms OR d.words <> e.words::tsvector)
+AND    coalesce(d.seq, e.seq) <> ALL (%(aside)s::bigint[])
+ORDER BY 1
+
+-- verify_strays: documents, and marks of how far a log is indexed, that belong to no log
+SELECT (SELECT count(*) FROM threadline.search s
+        WHERE NOT EXISTS (SELECT 1 FROM threadline.log l WHERE l.tree = s.tree AND l.log = s.log)),
+       (SELECT count(*) FROM threadline.search_log s
+        WHERE NOT EXISTS (SELECT 1 FROM threadline.log l WHERE l.tree = s.tree AND l.log = s.log))
