@@ -48,7 +48,8 @@ print(took, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
 
 def moving_in(folder: Path, large: int) -> Iterator[Found]:
     of_mycode, of_nanobot = mycode_home(folder / "mycode", SPEED_MB), nanobot_home(folder / "nanobot", SPEED_MB)
-    ours = exported(of_mycode, folder / "first.db", folder / "ours.jsonl")
+    measured(of_mycode, folder / "first.db")
+    ours = exported(folder / "first.db", folder / "ours.jsonl")
     sources = {"our own": ours, "mycode": of_mycode, "nanobot": of_nanobot}
     took: dict[str, list[float]] = {name: [] for name in sources}
     for turn in range(ROUNDS):
@@ -63,7 +64,7 @@ def moving_in_a_lot(folder: Path, large: int) -> Iterator[Found]:
     """One file of each after the other: what was read goes before the next is written."""
     home = nanobot_home(folder / "large", LARGE_MB)
     yield memory("nanobot", home, folder / "large.db")
-    ours = exported(home, folder / "large.db", folder / "large.jsonl")
+    ours = exported(folder / "large.db", folder / "large.jsonl")
     yield memory("our own", ours, folder / "large-again.db")
 
 
@@ -95,10 +96,9 @@ def measured(source: Path, target: Path) -> tuple[float, float]:
     return float(took), float(rss)
 
 
-def exported(source: Path, store_at: Path, file: Path) -> Path:
-    """Our own JSONL of a source."""
+def exported(store_at: Path, file: Path) -> Path:
+    """Our own JSONL of a whole store."""
     with threadline.open(store_at) as store:
-        transcripts.read(source, store=store)
         transcripts.write(store, file, "jsonl", raw=True)
     return file
 

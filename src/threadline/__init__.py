@@ -78,6 +78,7 @@ if TYPE_CHECKING:
     from threadline.memory.promotion import Ending as Ending
     from threadline.memory.promotion import Promotion as Promotion
     from threadline.memory.promotion import Summary as Summary
+    from threadline.memory.reading import MemoryEvent as MemoryEvent
     from threadline.memory.recalling import Recalled as Recalled
     from threadline.memory.rendering import Handoff as Handoff
     from threadline.messages import Media as Media
@@ -97,7 +98,6 @@ if TYPE_CHECKING:
     from threadline.store import copy as copy
     from threadline.store import open as open
     from threadline.working_memory import Memory as Memory
-    from threadline.working_memory import MemoryEvent as MemoryEvent
 
 __version__ = "0.1.0"
 
@@ -112,12 +112,13 @@ _HOMES = {
     "threadline.messages": ("Media", "Message", "Other", "Part", "Reasoning", "Text", "ToolCall", "ToolResult"),
     "threadline.drafts": ("Draft", "DraftWriter"),
     "threadline.leases": ("Lease",),
-    "threadline.working_memory": ("Memory", "MemoryEvent"),
+    "threadline.working_memory": ("Memory",),
     "threadline.memory.adoption": ("Adoption", "Working"),
     "threadline.memory.anchors": ("AnchorCheck",),
     "threadline.memory.chains": ("Chain",),
     "threadline.memory.nodes": ("Node",),
     "threadline.memory.promotion": ("Archive", "Collection", "Ending", "Promotion", "Summary"),
+    "threadline.memory.reading": ("MemoryEvent",),
     "threadline.memory.recalling": ("Recalled",),
     "threadline.memory.rendering": ("Handoff",),
     "threadline.hits": ("Hit",),

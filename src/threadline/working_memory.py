@@ -7,28 +7,25 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime, timedelta
+from datetime import timedelta
 from functools import partial
 from secrets import token_hex
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar
 
-from msgspec import Struct
-
 from threadline.anchoring import Project
 from threadline.core import codec
-from threadline.core.entries import moment, stored, text, text_or_none
 from threadline.errors import Conflict, InvalidArgument, NotFound
-from threadline.memory import adoption, chains, claims, copies, promotion, recalling, rendering
+from threadline.memory import adoption, chains, claims, copies, promotion, reading, recalling, rendering
 from threadline.memory.adoption import Adoption, Working
 from threadline.memory.anchors import AnchorCheck
-from threadline.memory.chains import ACTIVE, ID_PREFIX, PRELIMINARY, STATUSES, Chain, chain_of, new_chain
+from threadline.memory.chains import ACTIVE, ID_PREFIX, PRELIMINARY, STATUSES, Chain, new_chain
 from threadline.memory.claims import Claim
-from threadline.memory.desk import Desk
-from threadline.memory.nodes import CONFIDENCE, Node, address, in_domain, is_live, node_of
+from threadline.memory.nodes import CONFIDENCE, Node, address
 from threadline.memory.promotion import Archive, Collection, Ending, Promotion, Summary
+from threadline.memory.reading import MemoryEvent
 from threadline.memory.recalling import Recalled
 from threadline.memory.rendering import Handoff, View
-from threadline.memory.rows import LASTING, Change, Deed, EventRow, NodeRow, Place, Shelf, split_addrs, working_scope
+from threadline.memory.rows import LASTING, Deed, Place, working_scope
 from threadline.pen import check_name, is_number
 
 if TYPE_CHECKING:
@@ -55,18 +52,6 @@ MAX_IDLE = timedelta(hours=2)
 GC_AFTER = timedelta(days=30)
 HANDOFF_TOKENS = 1_500
 EVERY = 15  # turns between two summaries of a session's working memory
-EVENTS_END = 2**62
-
-
-class MemoryEvent(Struct, frozen=True):
-    """Something that was done in a memory."""
-
-    at: datetime
-    what: str
-    session: str | None
-    agent: str | None
-    addrs: tuple[str, ...]
-    detail: dict[str, Any]
 
 
 class Memory:
@@ -193,13 +178,13 @@ class Memory:
         """The node of that address, or of the only one that begins so; lasting, or else preliminary.
 
         Raises NotFound, InvalidArgument where several begin so, Damaged."""
-        return self._read(_node, addr_or_prefix)
+        return self._read(reading.node, addr_or_prefix)
 
     def active(
         self, domain: str | None = None, *, session: SessionLike | None = None, agent: str | None = None
     ) -> list[Node]:
         """All nodes that stand, oldest first: not superseded, compressed, stashed, retired or past their time."""
-        return self._read(_active, self._scopes(session, agent), domain, self._now())
+        return self._read(reading.active, self._scopes(session, agent), domain, self._now())
 
     def recall(
         self,
@@ -224,15 +209,15 @@ class Memory:
 
     def provenance(self, addr: str | Node) -> list[Node]:
         """The node, and all that it was made of, nearest first."""
-        return self._read(_provenance, addr)
+        return self._read(reading.provenance, addr)
 
     def descendants(self, addr: str | Node) -> list[Node]:
         """All that was made of a node, nearest first."""
-        return self._read(_descendants, addr)
+        return self._read(reading.descendants, addr)
 
     def roots(self) -> list[Node]:
         """The lasting nodes where provenance ends, which come from no other, and roots that were made; oldest first."""
-        return self._read(_roots)
+        return self._read(reading.roots)
 
     def render(
         self,
@@ -254,7 +239,7 @@ class Memory:
     def events(self, limit: int = 50) -> list[MemoryEvent]:
         """What was done here, the newest first."""
         _check_count(limit, "limit")
-        return [_event(row) for row in self._read(_events, limit)]
+        return self._read(reading.events, limit)
 
     # -- chains ----------------------------------------------------------------------------------------
 
@@ -264,11 +249,11 @@ class Memory:
         """All chains, those of working memories too, oldest first; of a status, of a session, of an agent."""
         if status is not None and status not in STATUSES:
             raise InvalidArgument(f"the status of a chain is one of {', '.join(STATUSES)}, not {status!r}")
-        return self._read(_chains, status, _session_id(session), _agent(agent))
+        return self._read(reading.chains, status, _session_id(session), _agent(agent))
 
     def chain(self, name_or_id: str | Chain, *, session: SessionLike | None = None, agent: str | None = None) -> Chain:
         """The chain of that id or name. Raises NotFound, or InvalidArgument where several sessions have such a one."""
-        return self._read(_chain, _chain_name(name_or_id), self._chain_scopes(session, agent))
+        return self._read(reading.chain, _chain_name(name_or_id), self._chain_scopes(session, agent))
 
     def create_chain(
         self,
@@ -399,7 +384,8 @@ class Memory:
         recent corrections, the user's profile (domain "profile", of the global memory too) and the best chains."""
         _check_count(budget_tokens, "budget_tokens", most=10**9)
         whole = Place(self._place.namespace, None)
-        profile = [] if whole == self._place else self._store._backend.consult(whole, partial(_profile, self._now()))
+        know = partial(reading.answer, reading.profile, (self._now(),))
+        profile = [] if whole == self._place else self._store._backend.consult(whole, know)
         named, who = _session_id(session), _agent(agent)
         return self._consult(rendering.handoff, named, who, profile, budget_tokens, self._now())
 
@@ -457,11 +443,11 @@ class Memory:
     def nodes(self, *, session: SessionLike | None = None, agent: str | None = None) -> list[Node]:
         """All nodes of the lasting memory, or of one working memory and nothing else, active or not, oldest first."""
         named, who = _session_id(session), _agent(agent)
-        return self._read(_nodes, LASTING if named is None else working_scope(named, who))
+        return self._read(reading.nodes, LASTING if named is None else working_scope(named, who))
 
     def workings(self) -> list[Working]:
         """Every working memory, the oldest first: of sessions, and of agents in them."""
-        return self._read(_workings)
+        return self._read(reading.workings)
 
     def adopt(
         self,
@@ -510,7 +496,7 @@ class Memory:
         return self._store._backend.consult(self._place, partial(deed, *arguments))
 
     def _read(self, read: Callable[..., T], *arguments: Any) -> T:
-        deed: Deed[T] = partial(_answer, read, arguments)
+        deed: Deed[T] = partial(reading.answer, read, arguments)
         return self._store._backend.consult(self._place, deed)
 
     def _now(self) -> int:
@@ -575,99 +561,6 @@ class Memory:
             shared=bool(shared),
             chain_id=_chain_id() if chain is not None else "",
         )
-
-
-# -- reading deeds -------------------------------------------------------------------------------------
-
-
-def _answer(read: Callable[..., T], arguments: tuple[Any, ...], shelf: Shelf) -> tuple[list[Change], T]:
-    return [], read(*arguments, shelf)
-
-
-def _node(addr: Any, shelf: Shelf) -> Node:
-    return node_of(Desk(shelf, 0).reach(addr))
-
-
-def _active(scopes: tuple[bytes, ...], domain: str | None, now: int, shelf: Shelf) -> list[Node]:
-    found: dict[bytes, NodeRow] = {}
-    for scope in (LASTING, *scopes):
-        for row in shelf.nodes_in(scope, active=True):
-            if row.promoted_at is None and is_live(row, now) and in_domain(row, domain):
-                found.setdefault(row.addr, row)
-    return [node_of(row) for row in found.values()]
-
-
-def _provenance(addr: Any, shelf: Shelf) -> list[Node]:
-    desk = Desk(shelf, 0)
-    first = desk.reach(addr)
-    found = {first.addr: first}
-    for row in (line := [first]):  # grows while it is walked
-        for above in split_addrs(row.inputs):
-            known = desk.node(row.scope, above) or desk.node(LASTING, above)
-            if known is not None and above not in found:
-                found[above] = known
-                line.append(known)
-    return [node_of(row) for row in found.values()]
-
-
-def _descendants(addr: Any, shelf: Shelf) -> list[Node]:
-    first = Desk(shelf, 0).reach(addr)
-    found: dict[bytes, NodeRow] = {}
-    line = [first.addr]
-    for above in line:  # grows while it is walked
-        for row in shelf.consumers(above):
-            if row.addr not in found and row.addr != first.addr:
-                found[row.addr] = row
-                line.append(row.addr)
-    return [node_of(row) for row in found.values()]
-
-
-def _nodes(scope: bytes, shelf: Shelf) -> list[Node]:
-    return [node_of(row) for row in shelf.nodes_in(scope, active=False)]
-
-
-def _workings(shelf: Shelf) -> list[Working]:
-    return [adoption.working_of(row) for row in shelf.workings()]
-
-
-def _roots(shelf: Shelf) -> list[Node]:
-    return [node_of(row) for row in shelf.origins()]
-
-
-def _chain(name: str, scopes: tuple[bytes, ...] | None, shelf: Shelf) -> Chain:
-    return chain_of(Desk(shelf, 0).find_chain(name, scopes))
-
-
-def _chains(status: str | None, session: str | None, agent: str | None, shelf: Shelf) -> list[Chain]:
-    return [
-        chain_of(row)
-        for row in shelf.chains()
-        if status in (None, text(row.status))
-        and (session is None or row.session == stored(session))
-        and (agent is None or row.agent == stored(agent))
-    ]
-
-
-def _events(limit: int, shelf: Shelf) -> list[EventRow]:
-    return shelf.events(EVENTS_END, limit)
-
-
-def _event(row: EventRow) -> MemoryEvent:
-    return MemoryEvent(
-        moment(row.number),
-        text(row.what),
-        text_or_none(row.session),
-        text_or_none(row.agent),
-        tuple(addr.hex() for addr in split_addrs(row.addrs)),
-        codec.decode(row.detail),
-    )
-
-
-def _profile(now: int, shelf: Shelf) -> tuple[list[Change], list[NodeRow]]:
-    """What the global memory knows of the user."""
-    rows = shelf.nodes_in(LASTING, active=True)
-    known = (any(in_domain(row, domain) for domain in rendering.PROFILE_DOMAINS) for row in rows)
-    return [], [row for row, is_profile in zip(rows, known, strict=True) if is_profile and is_live(row, now)]
 
 
 # -- arguments -----------------------------------------------------------------------------------------

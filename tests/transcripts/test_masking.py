@@ -108,6 +108,30 @@ def test_a_secret_is_found_in_json_as_well(kind: str) -> None:
         assert SECRETS[kind] not in json.loads(Mask().json(json.dumps(value).encode())).__str__()
 
 
+def test_a_value_that_only_its_name_tells_is_masked() -> None:
+    value = {"password": "s3cr3t-Value", "deep": [{"api_key": "abc12345"}], "name": "abc12345", "tokens": 12345678}
+
+    assert Mask().value(value) == {
+        "password": "[masked: secret]",
+        "deep": [{"api_key": "[masked: secret]"}],
+        "name": "abc12345",
+        "tokens": 12345678,
+    }
+
+
+@pytest.mark.parametrize(
+    "format", ["jsonl", "openai", "anthropic", "markdown", "html", "mycode", "nanobot", "power-loop"]
+)
+def test_an_argument_that_only_its_name_tells_leaves_in_no_format(store: Store, tmp_path: Path, format: str) -> None:
+    session = store.new(id="x")
+    session.append(Message.assistant("I log in.", ToolCall("c", "login", {"password": "s3cr3t-Value", "text": "a\nb"})))
+    session.append(Message.tool("c", "done"))
+    transcripts.write(session, tmp_path / "out", format)
+    written = [tmp_path / "out", *(tmp_path / "out").rglob("*")]
+
+    assert all(b"s3cr3t-Value" not in file.read_bytes() for file in written if file.is_file())
+
+
 def test_the_bytes_of_a_picture_are_left_alone() -> None:
     body = json.dumps(
         {"role": "user", "parts": [{"type": "media", "mime": "image/png", "data": "AKIA" + CAPITALS}]}

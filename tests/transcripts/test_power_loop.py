@@ -297,6 +297,14 @@ def test_a_damaged_database_is_one_report_line(store: Store, tmp_path: Path) -> 
     assert any("cannot be read" in problem.what or "not imported whole" in problem.what for problem in report.problems)
 
 
+def test_a_damaged_database_in_a_folder_is_reported_with_all_its_bytes(store: Store, tmp_path: Path) -> None:
+    (tmp_path / "pl.db").write_bytes(b"SQLite format 3\0" + b"\0" * 5_000)
+    report = transcripts.read(tmp_path, store=store)
+
+    assert ["cannot be read" in problem.what for problem in report.problems] == [True]
+    assert (report.bytes_read, report.bytes_reported, report.bytes_imported) == (5_016, 5_016, 0)
+
+
 def test_a_database_of_somebody_else_is_not_ours_to_read(store: Store, tmp_path: Path) -> None:
     with apsw.Connection(str(tmp_path / "other.db")) as db:
         db.execute("CREATE TABLE messages (x); CREATE VIEW session_state AS SELECT 1; CREATE TABLE sessions (y)")

@@ -175,6 +175,30 @@ def test_a_page_shows_all_that_was_said_and_what_was_folded(store: Store, tmp_pa
     assert 'src="data:image/png;base64,' in html
 
 
+def test_texts_of_several_lines_are_shown_without_escapes(store: Store, tmp_path: Path) -> None:
+    session = store.new()
+    session.append(
+        Message.assistant(None, ToolCall("c", "edit", {"path": "a.py", "old": "one = 1\ntwo = 2\n", "n": 3}))
+    )
+    text = "".join(Checked(page(session, tmp_path)).text)
+
+    assert "one = 1\ntwo = 2" in text
+    assert '"path": "a.py",\n  "n": 3' in text
+
+
+@pytest.mark.parametrize("end", [".", ",", "!", "?", ":", ";", "**", ")."])
+def test_what_ends_a_sentence_is_no_part_of_a_link(end: str) -> None:
+    assert 'href="https://a.example/b?c=1"' in highlight.markdown(f"See https://a.example/b?c=1{end}")
+
+
+def test_a_command_that_ends_like_a_file_prints_no_code(store: Store, tmp_path: Path) -> None:
+    session = store.new()
+    session.append(Message.assistant(None, ToolCall("c", "bash", {"command": "pytest -q tests/test_it.py"})))
+    session.append(Message.tool("c", "1 passed in 2 seconds"))
+
+    assert "1 passed in 2 seconds" in page(session, tmp_path)
+
+
 def test_a_page_needs_nothing_from_outside_and_runs_nothing(store: Store, tmp_path: Path) -> None:
     html = page(talk(store), tmp_path)
     (policy,) = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', html)

@@ -73,7 +73,7 @@ class PiecedLog:
         if type(body) is not bytes or body[:1] not in MARKS:
             return row
         with suppress(Damaged):
-            return row._replace(body=whole(body, self._blob))
+            return tuple.__new__(type(row), (*row[:-1], whole(body, self._blob)))  # as _replace, five times as quick
         return row
 
     def _blob(self, name: bytes) -> bytes:

@@ -259,6 +259,8 @@ def _calls_of_others(message: Message) -> bool:
 
 
 def _dicts(message: Message, writing: _Writing) -> list[Dict]:
+    if (words := _words(message)) is not None:
+        return [{"role": "model" if message.role == "assistant" else "user", "parts": [{"text": words}]}]
     for part in message.parts:
         if type(part) is ToolCall:
             writing.names.meet(part)
@@ -277,6 +279,12 @@ def _dicts(message: Message, writing: _Writing) -> list[Dict]:
     if own:
         written.update((name, value) for name, value in own.items() if name not in ("role", "raw", "case"))
     return [written]
+
+
+def _words(message: Message) -> str | None:
+    """What a message says that is nothing but words and nobody's in particular, as most are; None for the others."""
+    part = message.parts[0] if len(message.parts) == 1 and not message.meta else None
+    return part.text if type(part) is Text and part.text and not part.extra else None
 
 
 def _note_ids(message: Message, writing: _Writing) -> None:

@@ -30,10 +30,13 @@ class Shown(NamedTuple):
 
 
 class Course:
-    """Told like a timeline; `shown` is what the source would show now."""
+    """Told like a timeline; `shown` is what the source would show now.
 
-    def __init__(self, timeline: Timeline) -> None:
+    With `listed` False it is not kept, for a source that knows its places itself: a million take 100 MB."""
+
+    def __init__(self, timeline: Timeline, *, listed: bool = True) -> None:
         self.timeline = timeline
+        self._listed = listed
         self.shown: list[Shown] = []
         self._balances = array("q")  # by place: the calls that it makes, less those that it answers
 
@@ -41,15 +44,16 @@ class Course:
         self, message: Message, *, at: datetime | None = None, usage: UsageLike | None = None, raw: bytes | None = None
     ) -> int:
         place = self.timeline.append(message, at=at, usage=usage, raw=raw)
-        if balance := _balance(message):
-            self._weigh(place, balance)
-        self.shown.append(Shown(place, place, note=bool(message.meta.get("hidden"))))
+        if self._listed:
+            if balance := _balance(message):
+                self._weigh(place, balance)
+            self.shown.append(Shown(place, place, note=bool(message.meta.get("hidden"))))
         return place
 
     def note(self, data: dict[str, Any], kind: str, *, at: datetime | None = None, shown: bool = False) -> int:
         """Something that is no message; `shown` if the source counts it among those."""
         place = self.timeline.note(data, kind, at=at)
-        if shown:
+        if shown and self._listed:
             self.shown.append(Shown(place, place, note=True))
         return place
 

@@ -111,7 +111,7 @@ _INLINE = re.compile(
     r"|(?<![\w*])\*(?P<italic>[^\s*](?:[^*\n]{0,500}[^\s*])?)\*(?![\w*])"
     r"|~~(?P<gone>[^~\n]{1,500})~~"
     r"|\[(?P<label>[^\]\n]{1,500})\]\((?P<to>https?://[^\s)]{1,2000})\)"
-    r"|(?P<url>https?://[^\s<>\"'`)\]]{1,2000})"
+    r"|(?P<url>https?://[^\s<>\"'`)\]]{1,2000}(?<![.,;:!?*_]))"  # what ends a sentence is no part of it
 )
 
 

@@ -12,6 +12,8 @@ from datetime import datetime
 from hashlib import sha256
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from threadline import Media, Part, Reasoning, Session, SessionInfo, Store, Text, ToolCall, ToolResult
 from threadline.transcripts.conversations import the_one
 from threadline.transcripts.highlight import block, code, markdown, safe
@@ -36,6 +38,7 @@ def pieces(what: Store | Iterable[Session], mask: Mask) -> Iterator[bytes]:
 class _Writer:
     def __init__(self, mask: Mask) -> None:
         self._mask = mask.text
+        self._mask_value = mask.value
 
     def document(self, page: Page) -> Iterator[str]:
         title = safe(self._mask(_title(page.info)))
@@ -83,7 +86,8 @@ class _Writer:
             yield self._child(child)
         remarks = [f"Entries {', '.join(map(str, page.damaged))} are damaged and left out."] if page.damaged else []
         if page.unseen:
-            remarks.append(f"{page.unseen:,} entries of the log are not part of this view: rewound, cleared or notes.")
+            entries = "1 entry of the log is" if page.unseen == 1 else f"{page.unseen:,} entries of the log are"
+            remarks.append(f"{entries} not part of this view: rewound, cleared or notes.")
         for remark in remarks:
             yield f'<p class="remark">{remark}</p>\n'
 
@@ -128,19 +132,29 @@ class _Writer:
             case Media():
                 return self._media(part)
             case _:
-                return block(self._mask(json.dumps(part.raw, ensure_ascii=False, indent=2)), "json")
+                return block(self._mask(_json(part.raw)), "json")
 
     def _call(self, call: ToolCall, result: ToolResult | None) -> str:
-        raw = isinstance(call.args, str)
-        args = call.args if isinstance(call.args, str) else json.dumps(call.args, ensure_ascii=False, indent=2)
+        call = replace(call, args=self._mask_value(call.args))
         hint = self._mask(_hint(call))
         state = "open" if result is None else "failed" if result.error else "done"
-        shown = block(self._mask(args), "text" if raw else "json") if call.args else ""
+        shown = self._arguments(call) if call.args else ""
         title = (
             f'<span class="tool">{safe(self._mask(call.name))}</span><span class="hint">{safe(hint)}</span>'
             f'<span class="state">{ {"open": "no result", "failed": "failed", "done": ""}[state] }</span>'
         )
         return folded(f"call {state}", title, shown + ("" if result is None else self._output(result, _language(call))))
+
+    def _arguments(self, call: ToolCall) -> str:
+        """As JSON; texts of several lines, such as an edit, each by itself: nobody reads them with escapes."""
+        if isinstance(call.args, str):
+            return block(self._mask(call.args), "text")
+        long = {name: text for name, text in call.args.items() if isinstance(text, str) and "\n" in text.strip()}
+        rest = {name: value for name, value in call.args.items() if name not in long}
+        told = [block(self._mask(_json(rest)), "json")] if rest else []
+        for name, text in long.items():
+            told += (f'<p class="remark">{safe(self._mask(name))}</p>', block(self._mask(text), _language(call)))
+        return "".join(told)
 
     def _output(self, result: ToolResult, language: str = "text") -> str:
         return "".join(
@@ -175,10 +189,15 @@ def folded(kind: str, title: str, body: str) -> str:
     return f'<details class="{kind}"><summary>{title}</summary>\n<div class="inside">{body}</div></details>\n'
 
 
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
 def _language(call: ToolCall) -> str:
     """Of what a call returns, as far as the name of a file among its arguments tells."""
     values = [] if isinstance(call.args, str) else [value for value in call.args.values() if isinstance(value, str)]
-    return next((LANGUAGES[suffix] for value in values if (suffix := value.rpartition(".")[2]) in LANGUAGES), "text")
+    paths = [value for value in values if len(value.split()) == 1]  # a command may end like a file, and is none
+    return next((LANGUAGES[suffix] for path in paths if (suffix := path.rpartition(".")[2]) in LANGUAGES), "text")
 
 
 def _hint(call: ToolCall) -> str:

@@ -12,6 +12,7 @@ from collections import Counter
 from typing import Any, NamedTuple
 
 MASK = "[masked: {}]"
+TELLING = ("key", "token", "secret", "passw", "pwd", "credential", "authorization")  # parts of names
 
 
 class Pattern(NamedTuple):
@@ -65,7 +66,7 @@ PATTERNS = (
     _pattern(
         "credentials",
         "authorization x-api-key api-key",
-        r"(?i)(?:authorization|x-api-key|api-key)[\"']?\s*[:=]\s*[\"']?(?:(?:bearer|basic|token)\s+)?"
+        r"(?i)(?:authorization|x-api-key|api-key)[\\\"']{0,4}\s*[:=]\s*[\\\"']{0,4}(?:(?:bearer|basic|token)\s+)?"
         r"(?P<secret>[A-Za-z0-9._~+/=-]{12,})",
     ),
     _pattern("credentials", "bearer", r"(?i)\bbearer\s+(?P<secret>[A-Za-z0-9._~+/=-]{20,})"),
@@ -76,7 +77,7 @@ PATTERNS = (
         "secret",
         "key token secret password passwd pwd credential",
         r"(?i)(?:api[_-]?key|secret[_-]?key|access[_-]?key|private[_-]?key|token|secret|password|passwd|pwd|credentials?)"
-        r"[\"']?\s{0,9}(?:=|:=|:|=>)\s{0,9}[\"']?"
+        r"[\\\"']{0,4}\s{0,9}(?:=|:=|:|=>)\s{0,9}[\\\"']{0,4}"  # in JSON that is text in JSON, quotes are escaped
         r"(?=[^\s\"']{0,99}[0-9])(?=[^\s\"']{0,99}[A-Za-z])(?P<secret>[A-Za-z0-9._~+/!@#$%^&*=-]{8,})",
         r"(?:key|token|secret|password|passwd|pwd|credentials?)[\\\"']{0,4}\s{0,9}[:=]",
     ),
@@ -144,7 +145,18 @@ class Mask:
         if not isinstance(value, dict):
             return value
         media = value.get("type") == "media"
-        return {self.text(name): each if media and name == "data" else self.value(each) for name, each in value.items()}
+        return {
+            self.text(name): each if media and name == "data" else self._named(name, each)
+            for name, each in value.items()
+        }
+
+    def _named(self, name: str, value: Any) -> Any:
+        """A value that may be known for a secret by its name only, as in `"password": "s3cr3t"`."""
+        masked = self.value(value)
+        if masked is not value or not isinstance(value, str) or not any(word in name.lower() for word in TELLING):
+            return masked
+        told = f"{name}: "
+        return self.text(told + value).removeprefix(told)
 
 
 class NoMask(Mask):

@@ -10,6 +10,7 @@ import json
 import mimetypes
 import os
 import re
+from array import array
 from base64 import urlsafe_b64decode, urlsafe_b64encode
 from binascii import Error as NotBase64
 from collections import deque
@@ -108,12 +109,12 @@ class _Reader:
     ) -> None:
         self.source = source
         self.desk = desk
-        self.course = Course(timeline)
+        self.course = Course(timeline, listed=False)
         self.timeline = timeline
         self.at = iso(about.get("updated_at"))
         self.key = _key(source.path, about)
         self.checkpoint = checkpoint
-        self.lines: list[int | None] = []  # the place of each line that nanobot counts; None for a boundary
+        self.lines = array("q")  # the place of each line that nanobot counts; -1 for a boundary
         self.tail: deque[dict[str, Any]] = deque(maxlen=64)  # to tell what of a checkpoint is among the messages
         self.boundaries: list[dict[str, Any]] = []
         self.heads: list[dict[str, Any]] = []
@@ -140,7 +141,7 @@ class _Reader:
                 self.provider_state = raw
             case _ if is_boundary(raw):
                 self.boundaries.append({"before": len(self.lines), "message": raw})
-                self.lines.append(None)
+                self.lines.append(-1)
             case _:
                 self.lines.append(self._message(raw))
                 self.tail.append(raw)
@@ -191,7 +192,7 @@ class _Reader:
         if not 0 < cursor <= len(self.lines):  # it would hide all of the history, or none
             self.desk.remark(self.source.path, f"last_consolidated is {cursor} of {len(self.lines)} messages: ignored")
             return
-        places = [place for place in self.lines[:cursor] if place is not None]
+        places = [place for place in self.lines[:cursor] if place >= 0]
         summary = _dict(metadata.get("_last_summary")).get("text")
         text = summary if isinstance(summary, str) and summary else None
         if places:

@@ -26,7 +26,7 @@ from threadline.transcripts.chat import dicts_of
 from threadline.transcripts.course import Course, Shown, standing
 from threadline.transcripts.desk import Desk, Origin
 from threadline.transcripts.masking import Mask
-from threadline.transcripts.sources import Refused, Source, decode, is_regular
+from threadline.transcripts.sources import Source, decode, is_regular
 from threadline.transcripts.timeline import Timeline
 from threadline.transcripts.times import milliseconds
 
@@ -78,7 +78,9 @@ def claims(source: Source) -> bool:
     try:
         with _opened(source.path) as connection:
             return bool(_prefixes(connection))
-    except (apsw.Error, OSError, UnicodeDecodeError):
+    except (apsw.CorruptError, apsw.NotADBError, UnicodeDecodeError):
+        return True  # damaged, and perhaps somebody's only copy: `bring` says so
+    except (apsw.Error, OSError):
         return False
 
 
@@ -87,13 +89,14 @@ def bring(source: Source, desk: Desk) -> None:
         export = source.object(source.path) or {}
         _bring_all(source, desk, Exported(export))
         return
-    source.count(source.path, source.path.stat().st_size)
+    size = source.path.stat().st_size
+    source.count(source.path, size)
     try:
         with _opened(source.path) as connection:
             for prefix in _prefixes(connection):
                 _bring_all(source, desk, Database(connection, prefix, partial(desk.remark, source.path)))
     except (apsw.Error, UnicodeDecodeError) as error:
-        raise Refused(source.path, f"not imported whole: the database cannot be read: {error}") from error
+        source.report(source.path, 0, size, f"not imported whole: the database cannot be read: {error}")
 
 
 def _bring_all(source: Source, desk: Desk, tables: Tables) -> None:

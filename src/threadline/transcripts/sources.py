@@ -262,7 +262,7 @@ def _below(folder: Source, tell: Callable[[Problem], None], depth: int) -> Itera
     for entry in entries:
         path = Path(entry.path)
         if entry.is_symlink():
-            if path.suffix in (*LOGS, ".db", ".sqlite", ".json"):
+            if path.suffix in (*LOGS, ".db", ".sqlite", ".json") or path.is_dir():
                 tell(Problem(str(path), 0, 0, "a symbolic link: not followed"))
         elif entry.is_file(follow_symlinks=False):
             yield Source(path, folder.top, False)

@@ -29,15 +29,15 @@ def tenants(engine: str) -> str:
 
 
 def queries(engine: str, file: str = "queries.sql") -> dict[str, str]:
-    """The statements of a file: each begins with a line `-- name: what it is for`. What is only there for readers is
-    left out, because the whole text is compared with what was prepared, each time that it runs."""
+    """The statements of a file: each begins with a line `-- name: what it is for`. Comments are left out: the whole
+    text is compared with what was prepared, each time that it runs."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in _read(engine, file).splitlines():
         if line.startswith("-- ") and ": " in line and line[3 : line.index(":")].isidentifier():
             lines = found[line[3 : line.index(":")]] = []
         elif not line.startswith("--"):
-            lines.append(line.strip())
+            lines.append(line)
     return {name: "\n".join(lines).strip() for name, lines in found.items()}
 
 

@@ -61,7 +61,7 @@ def _size(rows: Iterable[Known]) -> int:
 class RecentLog(PiecedLog):
     """A log for readers outside of any transaction, whose tail is remembered.
 
-    Measured on the last 120 messages of 1 KiB: a view costs half of what it does without, a context two thirds."""
+    Measured on the last 120 messages of 1 KiB: a context costs a third of what it does without."""
 
     def __init__(self, ref: Ref, borrow: Borrow, recents: Recents) -> None:
         super().__init__(ref, self._select_anywhere)

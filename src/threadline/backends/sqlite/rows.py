@@ -40,8 +40,8 @@ class Connection(apsw.Connection):
         self.head_at = NOT_YET
 
     def close(self, force: bool = False) -> None:
+        self.__dict__.pop("kept", None)  # which holds the connection
         super().close(force)
-        del self.kept  # which holds the connection
 
 
 def run(connection: Connection, name: str, values: Values = ()) -> None:

@@ -36,7 +36,8 @@ class FileLock:
             raise StoreFailed(f"the lock beside the database cannot be taken ({error}): nothing was written") from error
 
     def release(self) -> None:
-        flock(self._fd, LOCK_UN)
+        if self._fd >= 0:  # it may be that it was never taken
+            flock(self._fd, LOCK_UN)
 
     def close(self) -> None:
         """Close only: in a forked child, unlocking would let go of the parent's lock."""
@@ -63,6 +64,7 @@ class Job(Struct, eq=False):
     error: BaseException | None = None
     done: bool = False
     leads: bool = False
+    gone: bool = False  # interrupted: nobody waits for its outcome
     turn: threading.Lock | None = None  # held while it waits; made only for those who do
 
     def run(self, connection: Any) -> Any:
@@ -73,14 +75,18 @@ class Job(Struct, eq=False):
 
 
 class Writers:
-    """`commit` gets the jobs of one group, under the lock, and gives each of them an outcome."""
+    """`commit` gets the jobs of one group, under the lock, and gives each of them an outcome.
+
+    A KeyboardInterrupt may come between any two calls, also in the middle of what follows one. So each step leaves
+    things such that all of it can be done again, and `submit` does it again for a job that was interrupted: nobody may
+    wait for ever for somebody who has gone."""
 
     def __init__(self, lock: FileLock | None, commit: Callable[[list[Job]], None]) -> None:
         self._lock = lock
         self._commit = commit
         self._mutex = threading.Lock()
         self._queue: deque[Job] = deque()  # those who wait; the one who leads is not among them
-        self._busy = False
+        self._group: list[Job] = []  # the one who leads, and those for whom it writes; nobody does while it is empty
         self._closed = False
         self._at_rest = threading.Event()
 
@@ -88,82 +94,94 @@ class Writers:
         """Take no more jobs, and wait until those that were taken are done."""
         with self._mutex:
             self._closed = True
-            if not self._busy:
+            if not self._group:
                 self._at_rest.set()
         self._at_rest.wait()
 
     def submit(self, job: Job) -> Any:
         """Run one job and give its answer, or raise its error."""
-        with self._mutex:
-            if self._closed:
-                raise Closed
-            waits = self._busy
-            if waits:
-                job.turn = threading.Lock()
-                job.turn.acquire()
-                self._queue.append(job)
-            else:
-                self._busy = True
-        if waits:
-            self._wait(job)
-        if not job.done:
-            self._lead(job)
+        try:
+            with self._mutex:
+                if self._closed:
+                    raise Closed
+                if self._group:
+                    job.turn = threading.Lock()
+                    job.turn.acquire()
+                    self._queue.append(job)
+                else:
+                    self._group = [job]
+            if job.turn is not None:
+                job.turn.acquire()  # until it is done, or its turn to lead
+            if not job.done:
+                self._lead(job)
+        except BaseException:
+            job.gone = True
+            self._hand_over(job)
+            raise
         if job.error is not None:
             raise job.error
         return job.answer
 
-    def _wait(self, job: Job) -> None:
-        """Until the job is done or it is its turn to lead. Interrupted, it leaves the queue if it still can."""
-        assert job.turn is not None
-        try:
-            job.turn.acquire()
-        except BaseException:
-            with self._mutex:
-                waiting = job in self._queue
-                if waiting:
-                    self._queue.remove(job)
-            if not waiting:  # somebody is at it, or we lead: see it through, so that nobody waits for us for ever
-                job.turn.acquire()
-                if not job.done:
-                    self._lead(job)
-            raise
-
     def _lead(self, job: Job) -> None:
         """Write for everyone who waits, then let the next one lead."""
-        group = [job]
+        if job.leads:
+            self._step_up(job)
         try:
             if self._lock is not None:
                 self._lock.acquire()
-            try:
-                if self._queue:  # only now: whoever came while we waited for the lock rides along
-                    self._take_along(group)
-                self._commit(group)
-            finally:
-                if self._lock is not None:
-                    self._lock.release()
+            if self._queue:  # only now: whoever came while we waited for the lock rides along
+                self._take_along()
+            self._commit(self._group)
         finally:
-            self._hand_over(group)
+            self._hand_over(job)
 
-    def _take_along(self, group: list[Job]) -> None:
+    def _step_up(self, job: Job) -> None:
+        """From the head of the queue to its lead, which the one before us left to us."""
         with self._mutex:
-            while self._queue and len(group) < GROUP_MAX:
-                group.append(self._queue.popleft())
+            self._group = [job]
+            if self._queue and self._queue[0] is job:
+                self._queue.popleft()
 
-    def _hand_over(self, group: list[Job]) -> None:
-        """Wake those whose work is done; those whose work is not, because we were interrupted, wait on."""
+    def _take_along(self) -> None:
         with self._mutex:
-            if len(group) > 1:
-                self._queue.extendleft(other for other in reversed(group[1:]) if not other.done)
-                for other in group[1:]:
-                    wake(other)
-            if self._queue:
-                following = self._queue.popleft()
-                following.leads = True
-                wake(following)
-            else:
-                self._busy = False
-                if self._closed:
-                    self._at_rest.set()
+            while self._queue and len(self._group) < GROUP_MAX:
+                self._group.append(self._queue[0])
+                self._queue.popleft()
+
+    def _hand_over(self, job: Job) -> None:
+        """Wake those whose work is done; those whose work is not, because we were interrupted, wait on.
+
+        A job that does not lead, or not any more, only leaves the queue."""
+        with self._mutex:
+            group = self._group
+            if not group or group[0] is not job:
+                if job in self._queue:
+                    self._queue.remove(job)
+                    if job.leads:
+                        self._let_next()
+                return
+            if self._lock is not None:
+                self._lock.release()
+            if self._queue and self._queue[0] is job:  # interrupted while it stepped up
+                self._queue.popleft()
+            while len(group) > 1:
+                other = group[-1]
+                if not (other.done or other.gone) and not (self._queue and self._queue[0] is other):
+                    self._queue.appendleft(other)
+                wake(other)
+                group.pop()
+            self._let_next()
+
+    def _let_next(self) -> None:
+        """The next one steps up by itself, when it wakes: until then the one before it still counts as leading."""
+        if self._queue:
+            following = self._queue[0]
+            following.leads = True
+            wake(following)
+        else:
+            if self._closed:
+                self._at_rest.set()
+            self._group = []
 
 
 def wake(job: Job) -> None:
