@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from threadline.core.entries import micros, moment
+from threadline.core.entries import data_draft, micros, moment, text_or_none
 from threadline.core.redaction import redacted
 from threadline.errors import Damaged
 from threadline.messages import Message
@@ -44,3 +44,14 @@ def test_a_tombstone_beside_a_column_of_another_type_is_damage() -> None:
     assert buried.entry("s").redacted == "a secret"
     with pytest.raises(Damaged, match="a column"):
         buried._replace(at="then").entry("s")
+
+
+def test_what_a_call_cost_is_stored_where_it_was_told_and_nothing_where_not() -> None:
+    told, not_told = (data_draft("note", {"n": 1}, at=1, usage=usage) for usage in ({"input": 3}, None))
+
+    assert (told.usage, not_told.usage) == (b'{"input":3}', None)
+    assert told.digest != not_told.digest
+
+
+def test_text_that_is_not_there_is_none_and_not_empty() -> None:
+    assert [text_or_none(stored) for stored in (None, b"", b"words")] == [None, "", "words"]

@@ -48,3 +48,21 @@ def test_an_id_that_is_used_again_and_again_gets_one_that_is_free() -> None:
 
     assert ids == ["c_2", "c", "c_3"]
     assert sorted(part.call_id for m in told for part in m.results) == sorted(ids)
+
+
+def test_who_has_a_role_that_no_provider_knows_speaks_as_a_user() -> None:
+    said = (Text("words"),)
+
+    assert mended(Message.user("go"), Message("critic", said))[1] == Message("user", said)
+    assert mended(Message.user("go"), Message("tool", said))[1] == Message("user", said)
+    assert mended(Message.user("go"), Message("assistant", said))[1] == Message("assistant", said)
+
+
+def test_the_user_speaks_first_or_is_made_to() -> None:
+    opened = mend([Said(4, Message.assistant("hello")), Said(5, Message.user("hi"))])
+
+    assert [(said.seq, said.message.role) for said in opened.said] == [(0, "user"), (4, "assistant"), (5, "user")]
+    assert [repair for repair in opened.repairs if "spoke first" in repair] == [
+        "entry 4: the assistant spoke first; a user message stands before it"
+    ]
+    assert mend([Said(5, Message.user("hi"))]).repairs == []

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 import pytest
 
-from threadline import Conflict, InvalidArgument, Message, NotVisible, Stale, ToolCall
-from threadline.core.compaction import Plan, check_bounds, seen
+from threadline import (
+    Conflict,
+    InvalidArgument,
+    Message,
+    NothingToCompact,
+    NotVisible,
+    Stale,
+    ToolCall,
+    plan_compaction,
+)
+from threadline.core.compaction import Plan, check_bounds, plan_run, seen
 from threadline.core.entries import OTHER
 from threadline.core.ops import Compact
+from threadline.core.reading import read_view
 from threadline.testing.memory import MemoryLog
 
 
@@ -75,3 +85,26 @@ def test_what_says_nothing_is_not_summarised_though_its_row_says_it_speaks() -> 
     log.kept[note.seq - 1] = note._replace(voice=OTHER)
 
     assert [entry.seq for entry in seen(log, ((1, note.seq),))] == [1, 2, 3, 4]
+
+
+def test_a_plan_folds_no_more_turns_than_it_must() -> None:
+    log = MemoryLog()
+    log.do("extend", messages=[Message.user("x" * 100), *(Message.user(text) for text in "abcd")])
+    view = read_view(log, ((1, 5),), 5, "s")
+    made = plan_compaction(view, target_tokens=20, keep_turns=1)
+
+    assert (made.since, made.upto) == (1, 1)
+
+
+def test_why_nothing_can_be_folded_is_told_as_it_is() -> None:
+    log = talk()
+    for messages, why in (([], "the view is empty"), (seen(log, ((1, 4),)), "the run is empty")):
+        with pytest.raises(NothingToCompact, match=why):
+            plan_run(messages, since=None, upto=None, keep_turns=1)
+
+
+def test_a_call_that_waits_for_its_result_is_why_nothing_is_folded() -> None:
+    log = MemoryLog()
+    log.do("append", message=Message.assistant("calling", ToolCall("c", "look")))
+    with pytest.raises(NothingToCompact, match="whose results are missing"):
+        plan_run(seen(log, ((1, 1),)), since=None, upto=1, keep_turns=None)

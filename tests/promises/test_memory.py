@@ -159,7 +159,8 @@ def columns(engine: str, table: str) -> list[str]:
     prefix = "threadline." if engine == "postgres" else ""
     block = sql.schema(engine).partition(f"CREATE TABLE {prefix}{table} (")[2].partition("\n)")[0]
     names = [line.split()[0] for line in block.splitlines() if line.startswith("    ") and line.split()]
-    return [name for name in names if name not in ("PRIMARY", "UNIQUE", "--", table)]  # `node` only numbers its rows
+    # `node` only numbers its rows; where the `version` is another one, the next recall makes the words anew.
+    return [name for name in names if name not in ("PRIMARY", "UNIQUE", "--", table, "version")]
 
 
 @pytest.fixture(scope="module")
@@ -315,3 +316,12 @@ def test_an_index_of_other_rules_is_made_anew(path: Path, monkeypatch: pytest.Mo
 
         assert [hit.content for hit in store.memory("p").recall("fact")] == ["known fact"]
         assert store.verify().problems == []
+
+
+def test_recall_on_a_server_reads_no_list_of_what_its_index_has_pending(postgres_schema: psycopg.Connection) -> None:
+    """Some 4 MB by default, read by each recall for each of its words: 1 ms each of 100,000 nodes."""
+    found = postgres_schema.execute(
+        "SELECT reloptions FROM pg_class WHERE oid = 'threadline.node_by_words'::regclass"
+    ).fetchone()
+
+    assert found == (["fastupdate=off"],)

@@ -317,7 +317,8 @@ CREATE TABLE threadline.node (
 );
 
 CREATE INDEX node_by_scope ON threadline.node (tree, scope, active, created_at);
-CREATE INDEX node_by_words ON threadline.node USING gin (words) WHERE words IS NOT NULL;
+-- No list of what is pending: every recall would read all of it.
+CREATE INDEX node_by_words ON threadline.node USING gin (words) WITH (fastupdate = off) WHERE words IS NOT NULL;
 
 -- Which nodes were made of a node.
 CREATE TABLE threadline.node_input (
