@@ -7,7 +7,7 @@ from random import Random
 
 import apsw
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import threadline
@@ -32,6 +32,7 @@ from threadline.testing.strategies import json_values
 TEXTS = st.text(max_size=12).map(lambda text: text * 700) | st.text(max_size=4)
 
 
+@settings(suppress_health_check=[HealthCheck.too_slow])  # large texts, on a machine that does other things, too
 @given(st.recursive(TEXTS | json_values(3), lambda inner: st.lists(inner) | st.dictionaries(TEXTS, inner)))
 def test_a_packed_body_unpacks_to_the_same_bytes(value: object) -> None:
     body = codec.encode({"value": value})
