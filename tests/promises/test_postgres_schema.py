@@ -303,7 +303,7 @@ def test_tenants_and_a_cluster_do_not_go_together(url: str) -> None:
 def statements() -> dict[str, str]:
     """Every statement that a store sends, and those of its functions, by name."""
     named = {
-        name: statement
+        f"{file} {name}": statement
         for file in ("queries.sql", "erasing.sql", "memory.sql", "search.sql")
         for name, statement in sql.queries("postgres", file).items()
     }
@@ -327,7 +327,9 @@ def test_no_update_or_delete_calls_a_function_that_a_cluster_would_not_take(url:
 
 
 def test_no_statement_asks_for_what_a_cluster_cannot_hand_on() -> None:
-    """Rows within a row, and subqueries of a query that has no FROM."""
+    """Rows within a row, subqueries of a query that has no FROM, and joins with what is not distributed by tree."""
     for name, statement in statements().items():
         assert "ROW(" not in statement, name
         assert not re.match(r"SELECT \(SELECT", statement), name
+        apart = re.findall(r"threadline\.(?:search_state|name)\b", statement)
+        assert not apart or len(set(re.findall(r"(?:FROM|JOIN|INTO|UPDATE) +threadline\.(\w+)", statement))) == 1, name

@@ -54,6 +54,27 @@ def test_a_key_that_all_use_at_once_writes_once(store: Store, postgres_url: str)
     assert store.verify().problems == []
 
 
+def test_single_appends_with_keys_of_their_own_and_with_the_same_leave_no_hole(store: Store, postgres_url: str) -> None:
+    """From the third on they go the short way, which has a lock of its own."""
+    each = scaled(20)
+
+    def work(session: Session, n: int) -> list[tuple[int, int]]:
+        return [
+            (session.append(f"{n}/{i}", key=f"{n}/{i}").seq, session.append(f"all {i}", key=f"all {i}").seq)
+            for i in range(each)
+        ]
+
+    found = together(postgres_url, work)
+    own, shared = (
+        [seq for one in found for seq, _ in one],
+        {tuple(seq for _, seq in one) for one in found},
+    )
+
+    assert len(shared) == 1  # everybody was told of the same entries
+    assert sorted([*own, *next(iter(shared))]) == list(range(1, (PROCESSES + 1) * each + 1))
+    assert store.verify().problems == []
+
+
 def test_of_those_who_expect_the_same_head_one_writes(store: Store, postgres_url: str) -> None:
     def work(session: Session, n: int) -> int:
         won = 0

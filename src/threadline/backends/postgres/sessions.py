@@ -8,7 +8,7 @@ from typing import Any
 from threadline.backends.backend import STATUSES, Query, Record
 from threadline.backends.postgres.places import realm_of
 from threadline.backends.postgres.rows import record_and_sums, stored_or_none, sum_of
-from threadline.backends.postgres.statements import SQL, Connection, many, numbers, one
+from threadline.backends.postgres.statements import SQL, Connection, byteas, many, numbers, one
 from threadline.core.spending import Sum
 
 FEW = 1_000  # up to so many sessions are sorted rather than walked to
@@ -41,7 +41,7 @@ def records_of(connection: Connection, rows: list[Any]) -> list[Record]:
 def _sums(connection: Connection, rows: list[Any]) -> dict[int, list[Sum]]:
     """What each of them took, by its number; apart, because not every server joins sums to a page."""
     found: dict[int, list[Sum]] = {number: [] for _, number, *_ in rows}
-    trees = list({row[0] for row in rows})
+    trees = byteas({row[0] for row in rows})
     for session, *columns in many(connection, "spent_of", (trees, numbers(found))) if rows else ():
         found[session].append(sum_of((), columns))
     return found

@@ -59,6 +59,11 @@ def numbers(values: Iterable[int]) -> str:
     return "{" + ",".join(map(str, values)) + "}"
 
 
+def byteas(values: Iterable[bytes]) -> str:
+    """Bytes as an array, as text: over a list of them the driver takes three times as long."""
+    return "{" + ",".join(f'"\\\\x{value.hex()}"' for value in values) + "}"
+
+
 def is_gone(error: psycopg.Error, connection: Connection | None) -> bool:
     """Whether the connection broke, rather than the server refusing."""
     if isinstance(error, GONE) or connection is None or connection.broken or connection.closed:

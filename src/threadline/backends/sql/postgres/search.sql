@@ -111,11 +111,10 @@ ORDER BY s.session, p.first
 -- pieces: where the entries of a session lie
 SELECT log, first, last FROM threadline.share WHERE tree = %s AND session = %s ORDER BY first
 
--- verify_log: by which rules a log is indexed, how far, and whether its title is of the last change
-SELECT t.version, h.realm, x.upto, x.seen = h.updated_at
+-- verify_log: how far a log is indexed, and whether its title is of the last change
+SELECT h.realm, x.upto, x.seen = h.updated_at
 FROM   threadline.search_log x
 JOIN   threadline.head h ON h.tree = x.tree AND h.log = x.log
-JOIN   threadline.search_state t ON t.realm = h.realm
 WHERE  x.tree = %s AND x.log = %s
 
 -- verify_documents: the documents of a part of a log that are not what they should be; those beyond `upto` may be missing
@@ -129,7 +128,8 @@ AND    coalesce(d.seq, e.seq) <> ALL (%(aside)s::bigint[])
 ORDER BY 1
 
 -- verify_strays: documents, and marks of how far a log is indexed, that belong to no log
-SELECT (SELECT count(*) FROM threadline.search s
-        WHERE NOT EXISTS (SELECT 1 FROM threadline.log l WHERE l.tree = s.tree AND l.log = s.log)),
-       (SELECT count(*) FROM threadline.search_log s
-        WHERE NOT EXISTS (SELECT 1 FROM threadline.log l WHERE l.tree = s.tree AND l.log = s.log))
+SELECT d.n, m.n
+FROM   (SELECT count(*) AS n FROM threadline.search s
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.log l WHERE l.tree = s.tree AND l.log = s.log)) d,
+       (SELECT count(*) AS n FROM threadline.search_log s
+        WHERE  NOT EXISTS (SELECT 1 FROM threadline.log l WHERE l.tree = s.tree AND l.log = s.log)) m
