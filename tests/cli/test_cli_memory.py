@@ -136,3 +136,10 @@ def test_without_its_extra_the_server_says_what_to_install(run, monkeypatch: pyt
 
     assert done.exit_code == 1
     assert "threadline[mcp]" in done.output
+
+
+def test_where_nothing_is_known_there_is_no_table_of_it(run) -> None:
+    done = run("memory", "recall", "anything", width=80)
+
+    assert done.exit_code == 0
+    assert "ADDRESS" not in done.stdout

@@ -91,6 +91,20 @@ def test_a_machine_gets_documents_in_ascii_one_per_line(run, arguments: tuple[st
 # -- threadline, ls ------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("arguments", [(), ("memory", "recall", "nothing of the kind")])
+def test_what_to_do_next_fits_a_narrow_terminal(run, arguments: tuple[str, ...]) -> None:
+    done = run(*arguments, width=40)
+
+    assert done.exit_code == 0
+    assert max(map(cells, done.stdout.splitlines()), default=0) <= 40
+
+
+def test_alone_without_a_store_a_machine_gets_nothing(run, path: Path, tmp_path: Path) -> None:
+    done = run("--store", str(tmp_path / "none.db"), "--json")
+
+    assert (done.exit_code, done.stdout) == (0, "")
+
+
 def test_alone_it_shows_the_latest_sessions_and_what_to_do_next(run) -> None:
     said = run(width=120).stdout
 

@@ -41,10 +41,13 @@ def home(desk: Desk) -> None:
 
 
 def advise(desk: Desk, *lines: tuple[str, str] | None) -> None:
+    """Commands and what they are for, cut to the terminal; nothing with --json."""
+    if desk.as_json:
+        return
     known = [line for line in lines if line is not None]
     wide = max(len(command) for command, _ in known)
     for command, why in known:
-        desk.say("  ", Ink(command.ljust(wide), "bold"), "  ", Ink(why, "dim"))
+        desk.screen.line("  ", Ink(command.ljust(wide), "bold"), "  ", Ink(why, "dim"))
 
 
 def _empty(desk: Desk) -> None:

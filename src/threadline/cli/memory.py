@@ -88,7 +88,8 @@ def tell(desk: Desk, nodes: Iterable[Node]) -> None:
         for node in listed:
             desk.give(node)
         return
-    desk.table(NODES, [row(node) for node in listed])
+    if listed:
+        desk.table(NODES, [row(node) for node in listed])
 
 
 def row(node: Node) -> list[Piece]:
