@@ -429,6 +429,22 @@ MUTANTS = (
         ("tests/contract/test_sqlite.py", "-k", "TestMemory and claim"),
     ),
     Mutant(
+        "leaves-its-namespace",
+        "namespaces",
+        "store.py",
+        "        within = _checked_namespace(namespace)\n",
+        "        within = self.namespace\n",
+        ("tests/contract/test_sqlite.py", "-k", "TestMemory and namespace"),
+    ),
+    Mutant(
+        "prunes-unasked",
+        "deletion",
+        "store.py",
+        "older_than: timedelta, dry_run: bool = True",
+        "older_than: timedelta, dry_run: bool = False",
+        ("tests/contract/test_sqlite.py", "-k", "TestMemory and pruning_only_plans"),
+    ),
+    Mutant(
         "an-importer-forgets-what-it-cannot-read",
         "hostile input",
         "transcripts/desk.py",

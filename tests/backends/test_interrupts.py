@@ -7,10 +7,12 @@ import threading
 from collections.abc import Callable
 from functools import cache, partial
 from linecache import getline
+from pathlib import Path
 from time import sleep
 from types import CodeType, FrameType
 from typing import Any
 
+import threadline
 from threadline.backends.sqlite import writers
 from threadline.backends.sqlite.writers import Job, Writers
 
@@ -135,3 +137,22 @@ def test_a_writer_who_waits_for_another() -> None:
         assert not leader.is_alive(), at
         assert within_reach(desk.submit), at
     assert at > 15
+
+
+def test_a_store_can_be_closed_after_any_interrupt(tmp_path: Path) -> None:
+    """Also after one between taking a connection and giving it back: nobody will, and nobody waits for it."""
+    files = ("sqlite/backend.py", "sqlite/connections.py")
+
+    def interrupted_and_closed(at: int) -> None:
+        store = threadline.open(tmp_path / "a.db", durability="relaxed")
+        session = store.session("k")
+        went_on.append(interrupted(lambda: (session.append("hi"), session.messages()), at, files))
+        store.close()
+
+    went_on = [True]
+    while went_on[-1]:
+        assert within_reach(partial(interrupted_and_closed, len(went_on))), f"interrupted at line {len(went_on)}"
+
+    assert len(went_on) > 40
+    with threadline.open(tmp_path / "a.db") as store:
+        assert store.verify().ok

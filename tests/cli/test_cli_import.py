@@ -47,6 +47,14 @@ def test_one_path_that_fails_keeps_no_other_out(run, store: Store, tmp_path: Pat
     assert store.get("one").head
 
 
+def test_a_path_that_is_not_there_makes_no_store(run, path: Path, tmp_path: Path) -> None:
+    done = run("import", str(tmp_path / "nothing"))
+
+    assert done.exit_code == 1
+    assert done.stderr.startswith("not imported: no file or folder")
+    assert not path.exists()
+
+
 def test_a_dry_run_makes_no_store(run, path: Path, tmp_path: Path) -> None:
     MyCode(tmp_path / "a", "one").write([user("u")])
     done = run("import", "--dry-run", str(tmp_path / "a"))

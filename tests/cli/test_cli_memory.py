@@ -30,6 +30,12 @@ def given(result) -> list[dict]:
     return [json.loads(line) for line in said(result).splitlines()]
 
 
+def test_without_a_command_there_is_help_and_no_complaint(run) -> None:
+    done = run("memory")
+
+    assert (done.exit_code, done.stderr.partition(":")[0]) == (2, "Usage")
+
+
 def test_what_is_claimed_is_recalled_and_shown(run) -> None:
     addr = said(run("memory", "claim", "the API listens on port 8080", "-d", "net", "--file", "app.py:2-3")).strip()
     found = said(run("memory", "recall", "which", "port"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -333,3 +334,11 @@ def test_no_statement_asks_for_what_a_cluster_cannot_hand_on() -> None:
         assert not re.match(r"SELECT \(SELECT", statement), name
         apart = re.findall(r"threadline\.(?:search_state|name)\b", statement)
         assert not apart or len(set(re.findall(r"(?:FROM|JOIN|INTO|UPDATE) +threadline\.(\w+)", statement))) == 1, name
+
+
+def test_the_grants_of_the_page_name_every_table() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "postgresql.md").read_text()
+    (granted,) = re.findall(r"GRANT SELECT, INSERT, UPDATE, DELETE ON (.*?) TO app;", page, re.DOTALL)
+    tables = re.findall(r"CREATE TABLE threadline\.(\w+) \(", sql.schema("postgres"))
+
+    assert set(re.findall(r"threadline\.(\w+)", granted)) == {*tables} - {"version"}

@@ -134,6 +134,9 @@ def _exit_code(desk: Desk, run: Callable[[], Any]) -> int:
     except (KeyboardInterrupt, click.Abort):
         desk.screen.err("stopped")
         return 1
+    except click.exceptions.NoArgsIsHelpError as error:
+        desk.screen.err(error.format_message())
+        return error.exit_code
     except click.UsageError as error:
         said, path = error.format_message().rstrip("."), "threadline" if error.ctx is None else error.ctx.command_path
         desk.screen.err(f"Error: {said}" if said.endswith(("?", "`")) else f"Error: {said}; `{path} --help` tells how")

@@ -37,7 +37,7 @@ def import_(desk: Desk, paths: tuple[str, ...], format: str | None, project: str
     Sources are only read. Importing again adds what is new: a source that grew is continued, one that was rewritten
     becomes a fork. What cannot be read is reported with its place, and the rest is imported.
     """
-    with _store(desk, dry_run) as store:
+    with _store(desk, dry_run or not any(map(os.path.lexists, paths))) as store:
         reports = [_imported(desk, store, path, format, project, dry_run) for path in paths]
     found = [report for report in reports if report is not None]
     total = _together(found, dry_run)
@@ -45,9 +45,9 @@ def import_(desk: Desk, paths: tuple[str, ...], format: str | None, project: str
     return 1 if len(found) < len(paths) or not (total.sessions or total.entries) else 0
 
 
-def _store(desk: Desk, dry_run: bool) -> Store:
-    """The store to write to. A dry run makes none: where there is none yet, everything is new."""
-    if not dry_run:
+def _store(desk: Desk, for_nothing: bool) -> Store:
+    """The store to write to. Where nothing will be written none is made: where there is none yet, everything is new."""
+    if not for_nothing:
         return desk.store(write=True, make=True)
     try:
         return desk.store()

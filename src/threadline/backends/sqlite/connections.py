@@ -7,6 +7,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from threading import get_ident
 from typing import Any
 
 import apsw
@@ -67,18 +68,18 @@ class Pool:
         self._lock = threading.Lock()
         self._free = threading.Condition(self._lock)  # somebody waits for connections to come back
         self._idle: list[Connection] = []
-        self._taken = 0
+        self._out: list[int] = []  # the threads that hold the connections that are out
         self._waiters = 0
         self._closed = False
         self._forking = False
 
     def take(self) -> Connection:
         with self._lock:
-            while self._forking or (self._single and self._taken):
-                self._wait(lambda: not self._forking and not (self._single and self._taken))
+            while self._forking or (self._single and self._out):
+                self._wait(lambda: not self._forking and not (self._single and self._out))
             if self._closed:
                 raise Closed
-            self._taken += 1
+            self._out.append(get_ident())
             if self._idle:
                 return self._idle.pop()
         try:
@@ -90,14 +91,12 @@ class Pool:
     def join(self) -> None:
         """Count a connection that its user makes and drops: it need not be an idle one, nor become one."""
         with self._lock:
-            self._taken += 1
+            self._out.append(get_ident())
 
     def give(self, connection: Connection) -> None:
         with self._lock:
-            self._taken -= 1
             self._idle.append(connection)
-            if self._waiters:
-                self._free.notify_all()
+            self._came_back()
 
     def drop(self, connection: Connection | None) -> None:
         """Instead of give: this connection is not to be trusted any more."""
@@ -106,17 +105,25 @@ class Pool:
                 connection.close(True)
         finally:  # a file system that fails raises all the same
             with self._lock:
-                self._taken -= 1
-                if self._waiters:
-                    self._free.notify_all()
+                self._came_back()
+
+    def _came_back(self) -> None:
+        if self._out:  # else it was out while its own thread closed the store
+            me = get_ident()
+            self._out.remove(me if me in self._out else self._out[0])
+        if self._waiters:
+            self._free.notify_all()
 
     def close(self) -> list[Connection]:
-        """Take no more, wait for those that are out, and hand over all connections to be dropped."""
+        """Take no more, wait for those that others have, and hand over all connections to be dropped.
+
+        One that this very thread has will not come back: Ctrl-C came between taking it and giving it back."""
+        me = get_ident()
         with self._lock:
             self._closed = True
-            self._wait(lambda: not self._forking and not self._taken)
+            self._wait(lambda: not self._forking and all(thread == me for thread in self._out))
             idle, self._idle = self._idle, []
-            self._taken = len(idle)  # out until they are dropped: no fork in the middle of closing
+            self._out = [me] * len(idle)  # out until they are dropped: no fork in the middle of closing
             return idle
 
     def _wait(self, until: Callable[[], bool]) -> None:
@@ -132,7 +139,7 @@ class Pool:
     def before_fork(self) -> None:
         self._lock.acquire()
         self._forking = True  # waiting lets other threads in: none may take a connection, or it might never end
-        self._wait(lambda: not self._taken)
+        self._wait(lambda: not self._out)
         while self._idle and not self._single:
             self._idle.pop().close(True)  # never raises: a hook that fails half-way would leave locks behind
 
