@@ -64,7 +64,7 @@ def test_a_full_disk_can_be_emptied_and_written_to_again(small_disk: Path, how: 
         (small_disk / "somebody else's").write_bytes(b"x" * 4_096 * _free_pages(small_disk))
         assert large.head == acknowledged
         with pytest.raises(StoreFull, match="delete, erase"):
-            kept.append(noise(0) * 20)
+            kept.extend([noise(n) for n in range(MEGABYTES * 1_000_000 // CHUNK)])  # more than a WAL has room for
         done = REMOVALS[how](store, large)
 
         assert done if how == "delete" else done.done
