@@ -111,10 +111,12 @@ def run(path: Path, disk: FailingDisk, dice: str) -> Iterator[Told]:
     if rng.random() < 0.75:
         path.write_bytes(empty_store())
     store = opened(path, disk, clock)
-    for clock.step in range(1, STEPS + 1):
-        yield attempt(store, chosen(store, rng, clock.step, disk), disk)
-    with suppress(StoreFull, StoreFailed):
-        store.close()
+    try:
+        for clock.step in range(1, STEPS + 1):
+            yield attempt(store, chosen(store, rng, clock.step, disk), disk)
+    finally:  # also where its listener has heard enough: a thousand open files are too many
+        with suppress(StoreFull, StoreFailed):
+            store.close()
 
 
 @lru_cache(maxsize=1)
