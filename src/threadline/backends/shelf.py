@@ -53,9 +53,7 @@ class SqlShelf:
         self._asked = asked
         self._listed = listed
         self._lags = lags
-        self._marks: dict[
-            tuple[bytes, bytes], bytes | None
-        ] = {}  # seals of nodes that were read, None: it was not there
+        self._marks: dict[tuple[bytes, bytes], bytes | None] = {}  # the seals of nodes; None: it is not there
         self.last = 0  # the last event that was seen: where there is one, the memory has begun
 
     def node(self, scope: bytes, addr: bytes) -> NodeRow | None:
