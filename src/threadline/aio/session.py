@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from datetime import datetime
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import Any
 
 from threadline.aio.drafts import AsyncDraft, AsyncDraftWriter
 from threadline.aio.following import AsyncFollow
 from threadline.aio.leases import AsyncLease, leased
 from threadline.aio.pages import AsyncEntries
-from threadline.aio.threads import AsyncOpening, Threads
+from threadline.aio.threads import AsyncOpening, Handle, Threads, awaited
 from threadline.batch import Batch
 from threadline.core.about import LINKED
 from threadline.core.compaction import Plan
@@ -24,29 +24,9 @@ from threadline.leases import Holding, terms
 from threadline.messages import Message
 from threadline.session import PendingCall, Session
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-def in_session(
-    method: Callable[Concatenate[Session, P], T],
-) -> Callable[Concatenate[AsyncSession, P], Coroutine[Any, Any, T]]:
-    @wraps(method)
-    async def call(self: AsyncSession, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._threads.run(partial(method, self._session, *args, **kwargs))
-
-    return call
-
-
-class AsyncSession:
+class AsyncSession(Handle[Session]):
     """A Session whose methods are awaited. See Session for what each promises."""
-
-    def __init__(self, session: Session, threads: Threads) -> None:
-        self._session = session
-        self._threads = threads
-
-    def __repr__(self) -> str:
-        return f"<Async{repr(self._session)[1:]}"
 
     def __await__(self) -> Generator[Any, None, AsyncSession]:
         """`await store.session(key)` looks it up; without await the first call does."""
@@ -56,92 +36,92 @@ class AsyncSession:
         return self
 
     async def __aexit__(self, *exc: object) -> None:
-        await self._threads.run(self._session.__exit__)
+        await self._threads.run(self._plain.__exit__)
 
     async def _looked_up(self) -> AsyncSession:
-        if self._session.id is None:
-            await self._threads.run(self._session._found)
+        if self._plain.id is None:
+            await self._threads.run(self._plain._found)
         return self
 
     @property
     def id(self) -> str | None:
-        return self._session.id
+        return self._plain.id
 
     @property
     def key(self) -> str | None:
-        return self._session.key
+        return self._plain.key
 
     @property
     def head(self) -> Coroutine[Any, Any, int]:
-        return self._threads.run(lambda: self._session.head)
+        return self._threads.run(lambda: self._plain.head)
 
     @property
     def info(self) -> Coroutine[Any, Any, SessionInfo]:
-        return self._threads.run(lambda: self._session.info)
+        return self._threads.run(lambda: self._plain.info)
 
     @property
     def parent(self) -> Coroutine[Any, Any, AsyncSession | None]:
         return self._parent()
 
     async def _parent(self) -> AsyncSession | None:
-        found = await self._threads.run(lambda: self._session.parent)
+        found = await self._threads.run(lambda: self._plain.parent)
         return None if found is None else AsyncSession(found, self._threads)
 
     @property
     def pending(self) -> Coroutine[Any, Any, list[PendingCall]]:
-        return self._threads.run(lambda: self._session.pending)
+        return self._threads.run(lambda: self._plain.pending)
 
     @property
     def unanswered(self) -> Coroutine[Any, Any, Entry | None]:
-        return self._threads.run(lambda: self._session.unanswered)
+        return self._threads.run(lambda: self._plain.unanswered)
 
     @property
     def state(self) -> Coroutine[Any, Any, Mapping[str, Any]]:
-        return self._threads.run(lambda: self._session.state)
+        return self._threads.run(lambda: self._plain.state)
 
     @property
     def goal(self) -> Coroutine[Any, Any, Goal | None]:
-        return self._threads.run(lambda: self._session.goal)
+        return self._threads.run(lambda: self._plain.goal)
 
     @property
     def drafts(self) -> Coroutine[Any, Any, list[AsyncDraft]]:
         return self._drafts()
 
     async def _drafts(self) -> list[AsyncDraft]:
-        return [AsyncDraft(draft, self._threads) for draft in await self._threads.run(lambda: self._session.drafts)]
+        return [AsyncDraft(draft, self._threads) for draft in await self._threads.run(lambda: self._plain.drafts)]
 
-    append = in_session(Session.append)
-    extend = in_session(Session.extend)
-    note = in_session(Session.note)
-    view = in_session(Session.view)
-    context = in_session(Session.context)
-    messages = in_session(Session.messages)
-    replace = in_session(Session.replace)
-    originals = in_session(Session.originals)
-    expand = in_session(Session.expand)
-    rewind = in_session(Session.rewind)
-    clear = in_session(Session.clear)
-    start_call = in_session(Session.start_call)
-    repair = in_session(Session.repair)
-    state_at = in_session(Session.state_at)
-    set_state = in_session(Session.set_state)
-    set_goal = in_session(Session.set_goal)
-    complete_goal = in_session(Session.complete_goal)
-    enqueue = in_session(Session.enqueue)
-    queued = in_session(Session.queued)
-    take = in_session(Session.take)
-    entry = in_session(Session.entry)
-    read = in_session(Session.read)
-    redact = in_session(Session.redact)
-    rename = in_session(Session.rename)
-    tag = in_session(Session.tag)
-    untag = in_session(Session.untag)
-    update = in_session(Session.update)
-    finish = in_session(Session.finish)
-    tree = in_session(Session.tree)
-    record_usage = in_session(Session.record_usage)
-    usage = in_session(Session.usage)
-    requests = in_session(Session.requests)
+    append = awaited(Session.append)
+    extend = awaited(Session.extend)
+    note = awaited(Session.note)
+    view = awaited(Session.view)
+    context = awaited(Session.context)
+    messages = awaited(Session.messages)
+    replace = awaited(Session.replace)
+    originals = awaited(Session.originals)
+    expand = awaited(Session.expand)
+    rewind = awaited(Session.rewind)
+    clear = awaited(Session.clear)
+    start_call = awaited(Session.start_call)
+    repair = awaited(Session.repair)
+    state_at = awaited(Session.state_at)
+    set_state = awaited(Session.set_state)
+    set_goal = awaited(Session.set_goal)
+    complete_goal = awaited(Session.complete_goal)
+    enqueue = awaited(Session.enqueue)
+    queued = awaited(Session.queued)
+    take = awaited(Session.take)
+    entry = awaited(Session.entry)
+    read = awaited(Session.read)
+    redact = awaited(Session.redact)
+    rename = awaited(Session.rename)
+    tag = awaited(Session.tag)
+    untag = awaited(Session.untag)
+    update = awaited(Session.update)
+    finish = awaited(Session.finish)
+    tree = awaited(Session.tree)
+    record_usage = awaited(Session.record_usage)
+    usage = awaited(Session.usage)
+    requests = awaited(Session.requests)
 
     async def compact(
         self,
@@ -161,7 +141,7 @@ class AsyncSession:
         if not callable(summary):
             return await self._threads.run(
                 partial(
-                    self._session.compact,
+                    self._plain.compact,
                     summary,
                     plan,
                     upto=upto,
@@ -174,13 +154,13 @@ class AsyncSession:
                     lease=lease,
                 )
             )
-        if key is not None and (done := await self._threads.run(partial(self._session._compacted, key))) is not None:
+        if key is not None and (done := await self._threads.run(partial(self._plain._compacted, key))) is not None:
             return done
-        planning = partial(self._session._planned, plan, since=since, upto=upto, keep_turns=keep_turns)
+        planning = partial(self._plain._planned, plan, since=since, upto=upto, keep_turns=keep_turns)
         planned_at, planned = await self._threads.run(planning)
         text = summary(list(planned.messages))
         told = await text if inspect.isawaitable(text) else text
-        folding = partial(self._session._compact_planned, told, planned, planned_at)
+        folding = partial(self._plain._compact_planned, told, planned, planned_at)
         return await self._threads.run(partial(folding, usage=usage, key=key, expect=expect, at=at, lease=lease))
 
     async def fork(
@@ -192,11 +172,11 @@ class AsyncSession:
         meta: dict[str, Any] | None = None,
         id: str | None = None,
     ) -> AsyncSession:
-        call = partial(self._session.fork, at, key=key, title=title, meta=meta, id=id)
+        call = partial(self._plain.fork, at, key=key, title=title, meta=meta, id=id)
         return AsyncSession(await self._threads.run(call), self._threads)
 
     async def forks(self) -> list[AsyncSession]:
-        return [AsyncSession(fork, self._threads) for fork in await self._threads.run(self._session.forks)]
+        return [AsyncSession(fork, self._threads) for fork in await self._threads.run(self._plain.forks)]
 
     def spawn(
         self,
@@ -213,16 +193,16 @@ class AsyncSession:
         at: datetime | None = None,
     ) -> AsyncSpawn:
         """`child = await session.spawn(…)`, or `async with session.spawn(…) as child:`."""
-        called = partial(self._session.spawn, agent, key=key, call_id=call_id, lifecycle=lifecycle)
+        called = partial(self._plain.spawn, agent, key=key, call_id=call_id, lifecycle=lifecycle)
         about = partial(called, model=model, meta=meta, title=title, system=system, id=id, at=at)
         return AsyncSpawn(about, self._threads)
 
     async def children(self) -> list[AsyncSession]:
-        return [AsyncSession(child, self._threads) for child in await self._threads.run(self._session.children)]
+        return [AsyncSession(child, self._threads) for child in await self._threads.run(self._plain.children)]
 
     def batch(self, expect: int | None = None, lease: Holding | None = None) -> AsyncBatch:
         """`async with session.batch() as b:` — the writes are collected without waiting, and done at the end."""
-        return AsyncBatch(self._session.batch(expect=expect, lease=lease), self._threads)
+        return AsyncBatch(self._plain.batch(expect=expect, lease=lease), self._threads)
 
     def entries(
         self,
@@ -232,16 +212,16 @@ class AsyncSession:
         limit: int | None = None,
         reverse: bool = False,
     ) -> AsyncEntries:
-        call = partial(self._session.entries, after, before, kinds, limit, reverse)
+        call = partial(self._plain.entries, after, before, kinds, limit, reverse)
         return AsyncEntries(call, self._threads)
 
     def follow(self, after: int = 0, timeout: float | None = None) -> AsyncFollow:
         """`async for entry in session.follow():` — as Session.follow; no thread waits with it."""
-        return AsyncFollow(self._session.follow(after, timeout), self._threads)
+        return AsyncFollow(self._plain.follow(after, timeout), self._threads)
 
     def lease(self, holder: str, ttl: float = 30, wait: float = 0) -> AsyncOpening[AsyncLease]:
         """`async with session.lease("worker-7") as lease:`, or `lease = await session.lease(…)`."""
-        return AsyncOpening(partial(leased, self._session, self._threads, terms(holder, ttl, wait)))
+        return AsyncOpening(partial(leased, self._plain, self._threads, terms(holder, ttl, wait)))
 
     def draft(
         self, role: str = "assistant", key: str | None = None, lease: Holding | None = None
@@ -250,7 +230,7 @@ class AsyncSession:
         return AsyncOpening(partial(self._drafting, role, key, lease))
 
     async def _drafting(self, role: str, key: str | None, lease: Holding | None) -> AsyncDraftWriter:
-        opened = await self._threads.run(partial(self._session.draft, role, key=key, lease=lease))
+        opened = await self._threads.run(partial(self._plain.draft, role, key=key, lease=lease))
         return AsyncDraftWriter(opened, self._threads)
 
 

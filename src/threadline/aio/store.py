@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Coroutine, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from datetime import datetime
-from functools import partial, wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from functools import partial
+from typing import Any
 
 from threadline.aio.following import AsyncChanges
-from threadline.aio.memory import AsyncMemory, _plain
+from threadline.aio.memory import AsyncMemory
 from threadline.aio.pages import AsyncPages
 from threadline.aio.session import AsyncSession
-from threadline.aio.threads import Threads
+from threadline.aio.threads import Handle, Threads, awaited
 from threadline.backends.backend import ACTIVE
 from threadline.core.receipts import Receipt
 from threadline.core.searching import MARKS
@@ -23,29 +23,12 @@ from threadline.session import Session
 from threadline.store import MAX_DEPTH, Clock, Store
 from threadline.store import open as open_store
 
-P = ParamSpec("P")
-T = TypeVar("T")
 
-
-def in_store(
-    method: Callable[Concatenate[Store, P], T],
-) -> Callable[Concatenate[AsyncStore, P], Coroutine[Any, Any, T]]:
-    @wraps(method)
-    async def call(self: AsyncStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        return await self._threads.run(partial(method, self._store, *args, **kwargs))
-
-    return call
-
-
-class AsyncStore:
+class AsyncStore(Handle[Store]):
     """A Store whose methods are awaited, from any number of event loops. See Store for what each promises."""
 
     def __init__(self, store: Store, threads: Threads | None = None) -> None:
-        self._store = store
-        self._threads = threads or Threads()
-
-    def __repr__(self) -> str:
-        return f"<Async{repr(self._store)[1:]}"
+        super().__init__(store, threads or Threads())
 
     def __await__(self) -> Generator[Any, None, AsyncStore]:
         """`await store.within(…)` reads like everything else, though it has nothing to wait for."""
@@ -62,21 +45,21 @@ class AsyncStore:
 
     @property
     def namespace(self) -> str:
-        return self._store.namespace
+        return self._plain.namespace
 
     def within(self, namespace: str) -> AsyncStore:
-        return AsyncStore(self._store.within(namespace), self._threads)
+        return AsyncStore(self._plain.within(namespace), self._threads)
 
     def memory(self, project: str | None = None, root: str | os.PathLike[str] | None = None) -> AsyncMemory:
-        return AsyncMemory(self._store.memory(project, root), self._threads)
+        return AsyncMemory(self._plain.memory(project, root), self._threads)
 
     async def close(self) -> None:
         if not self._threads._closed:
-            await self._threads.run(self._store.close)
+            await self._threads.run(self._plain.close)
             self._threads.close()
 
     def session(self, key: str, **attributes: Any) -> AsyncSession:
-        return AsyncSession(self._store._handle(key, attributes), self._threads)
+        return AsyncSession(self._plain._handle(key, attributes), self._threads)
 
     async def new(
         self,
@@ -92,21 +75,21 @@ class AsyncStore:
         id: str | None = None,
         at: datetime | None = None,
     ) -> AsyncSession:
-        call = partial(self._store.new, key, title, agent, model, provider, cwd, system, tags, meta, id, at)
+        call = partial(self._plain.new, key, title, agent, model, provider, cwd, system, tags, meta, id, at)
         return AsyncSession(await self._threads.run(call), self._threads)
 
     async def get(self, session_id: str | Session | AsyncSession) -> AsyncSession:
-        found = await self._threads.run(partial(self._store.get, _plain(session_id)))
+        found = await self._threads.run(partial(self._plain.get, _sync(session_id)))
         return AsyncSession(found, self._threads)
 
     async def find(self, key: str) -> AsyncSession | None:
-        found = await self._threads.run(partial(self._store.find, key))
+        found = await self._threads.run(partial(self._plain.find, key))
         return None if found is None else AsyncSession(found, self._threads)
 
     async def latest(
         self, cwd: str | os.PathLike[str] | None = None, agent: str | None = None, tag: str | None = None
     ) -> AsyncSession | None:
-        found = await self._threads.run(partial(self._store.latest, cwd, agent, tag))
+        found = await self._threads.run(partial(self._plain.latest, cwd, agent, tag))
         return None if found is None else AsyncSession(found, self._threads)
 
     def sessions(
@@ -127,12 +110,12 @@ class AsyncStore:
         cursor: str | None = None,
     ) -> AsyncPages:
         call = partial(
-            self._store.sessions,
+            self._plain.sessions,
             cwd=cwd,
             agent=agent,
             tag=tag,
             status=status,
-            parent=None if parent is None else _plain(parent),
+            parent=None if parent is None else _sync(parent),
             root=root,
             waiting=waiting,
             key_prefix=key_prefix,
@@ -146,24 +129,24 @@ class AsyncStore:
 
     def follow(self, timeout: float | None = None) -> AsyncChanges:
         """`async for info in store.follow():`, or first `changes = await store.follow()` to begin at once."""
-        return AsyncChanges(partial(self._store._changes, timeout), self._store._pen.prices, self._threads)
+        return AsyncChanges(partial(self._plain._changes, timeout), self._plain._pen.prices, self._threads)
 
     async def archive(self, session_id: str | Session | AsyncSession) -> None:
-        await self._threads.run(partial(self._store.archive, _plain(session_id)))
+        await self._threads.run(partial(self._plain.archive, _sync(session_id)))
 
     async def trash(self, session_id: str | Session | AsyncSession) -> None:
-        await self._threads.run(partial(self._store.trash, _plain(session_id)))
+        await self._threads.run(partial(self._plain.trash, _sync(session_id)))
 
     async def restore(self, session_id: str | Session | AsyncSession) -> None:
-        await self._threads.run(partial(self._store.restore, _plain(session_id)))
+        await self._threads.run(partial(self._plain.restore, _sync(session_id)))
 
     async def delete(
         self, session_id: str | Session | AsyncSession, cascade: bool = True, expect: int | None = None
     ) -> int:
-        return await self._threads.run(partial(self._store.delete, _plain(session_id), cascade, expect))
+        return await self._threads.run(partial(self._plain.delete, _sync(session_id), cascade, expect))
 
     async def erase(self, session_id: str | Session | AsyncSession, cascade: bool = False) -> Receipt:
-        return await self._threads.run(partial(self._store.erase, _plain(session_id), cascade))
+        return await self._threads.run(partial(self._plain.erase, _sync(session_id), cascade))
 
     async def search(
         self,
@@ -182,9 +165,9 @@ class AsyncStore:
         marks: tuple[str, str] = MARKS,
     ) -> list[Hit]:
         call = partial(
-            self._store.search,
+            self._plain.search,
             query,
-            session=None if session is None else _plain(session),
+            session=None if session is None else _sync(session),
             role=role,
             agent=agent,
             cwd=cwd,
@@ -198,12 +181,16 @@ class AsyncStore:
         )
         return await self._threads.run(call)
 
-    index = in_store(Store.index)
-    prune = in_store(Store.prune)
-    usage = in_store(Store.usage)
-    verify = in_store(Store.verify)
-    backup = in_store(Store.backup)
-    stats = in_store(Store.stats)
+    index = awaited(Store.index)
+    prune = awaited(Store.prune)
+    usage = awaited(Store.usage)
+    verify = awaited(Store.verify)
+    backup = awaited(Store.backup)
+    stats = awaited(Store.stats)
+
+
+def _sync(session: str | Session | AsyncSession) -> str | Session:
+    return session._plain if isinstance(session, AsyncSession) else session
 
 
 class aopen:

@@ -1,4 +1,4 @@
-"""The threads that do the work of the async API, one hop a call."""
+"""The threads that do the work of the async API, one hop a call, and what hops to them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,14 @@ import os
 from collections.abc import Callable, Coroutine, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Generic, TypeVar
+from functools import partial, wraps
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from threadline.errors import Closed
 
+P = ParamSpec("P")
 T = TypeVar("T")
+Plain = TypeVar("Plain")
 Opened = TypeVar("Opened", bound=AbstractAsyncContextManager[Any])
 THREADS = 16  # SQLite writes one at a time: more threads only make the shared commits larger
 
@@ -53,6 +56,29 @@ class Threads:
         self._closed = True
         if self._pool is not None and self._pid == os.getpid():
             self._pool.shutdown(wait=False)
+
+
+class Handle(Generic[Plain]):
+    """An object of the sync API, and the threads that its calls hop to."""
+
+    def __init__(self, plain: Plain, threads: Threads) -> None:
+        self._plain = plain
+        self._threads = threads
+
+    def __repr__(self) -> str:
+        return f"<Async{repr(self._plain)[1:]}"
+
+
+def awaited(
+    method: Callable[Concatenate[Plain, P], T],
+) -> Callable[Concatenate[Handle[Plain], P], Coroutine[Any, Any, T]]:
+    """The same method of an async object: one hop."""
+
+    @wraps(method)
+    async def call(self: Handle[Plain], /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self._threads.run(partial(method, self._plain, *args, **kwargs))
+
+    return call
 
 
 class AsyncOpening(Generic[Opened]):
